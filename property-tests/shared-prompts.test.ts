@@ -83,7 +83,7 @@ const apart = (runs: ReadonlyArray<ReadonlyArray<TrainingSample>>, rows: number)
   const microBatch = makeMicroBatch({ rows, width, block: 4, maxRuns: 2 })
   const counted = runs.map((samples) => Losses.totalsOf(samples.map(({ mask }) => mask)).tokens)
   const all = runs.flatMap((samples, run) => samples.map((sample) => ({ sample, run, weight: 1 / counted[run] })))
-  const placed = all.map((one, row) => ({ ...one, row, shared: 0, start: 0 }))
+  const placed = all.map((one, window) => ({ ...one, window, shared: 0, start: 0 }))
   fill(microBatch, placed, { adapterBefore: 0, padId: 0 })
   return microBatch
 }

@@ -33,7 +33,7 @@
  */
 import type { Env } from "./Env.ts"
 import { invalid } from "../../base/EnvError.ts"
-import { kernelOf } from "./internal/kernels.ts"
+import { kernelOpenerOf } from "./internal/kernels.ts"
 import { againstEnv, type AgainstOptions, type Opponents } from "./multi/against.ts"
 import { againstElsewhere, type GameElsewhere } from "./multi/againstElsewhere.ts"
 import type { SeatedGame } from "./multi/courses.ts"
@@ -106,8 +106,8 @@ export function against(
   options: AgainstOptions = {},
 ): Env<SeatedGame> | Env {
   if ("game" in env) return againstEnv(env.game, opponents, options)
-  // Opens the games of an env that runs elsewhere (PettingZoo); undefined if this env is no such game.
-  const open = kernelOf(env)
+  // The function that opens the games of an env that runs elsewhere (PettingZoo); undefined if this env is no such game.
+  const open = kernelOpenerOf(env)
   if (open === undefined) throw invalid(env.id, "it is no game: expected one of MultiEnv or of PettingZoo")
   return againstElsewhere(env, open, opponents, options)
 }

@@ -3,6 +3,9 @@
  * which samples are placed. `makeMicroBatch` makes the arrays once, and `fill` overwrites them. A prompt that several samples
  * share is stored once in a window; see `Decoder.PackedInputs`.
  *
+ * A *position* counts tokens from the beginning of a sample, an *offset* from that of a window, and an *index* from that of the
+ * micro-batch.
+ *
  * Padding has mask 0 and weight 0, so it adds nothing to a loss. It belongs to the adapter of the token before it.
  *
  * @example
@@ -32,9 +35,9 @@ export interface MicroBatch {
   readonly tokens: Int32Array
   /** The position of the token in its sample, from 0. */
   readonly positions: Int32Array
-  /** The index in this micro-batch of the token before it in its sample; −1 for a first token and for padding. */
+  /** The index of the token before it in its sample; −1 for a first token and for padding. */
   readonly contexts: Int32Array
-  /** The position in the window after the last token of all samples that share this token; 0 for padding. */
+  /** The offset after the last token of all samples that share this token; 0 for padding. */
   readonly ends: Int32Array
   /**
    * The number of the sample in this micro-batch, from 0; −1 for padding. A shared token has the number of its first sample.
@@ -49,8 +52,8 @@ export interface MicroBatch {
   /** The factor of the token in the loss; 0 where the mask is 0. */
   readonly weights: Float32Array
   /**
-   * The number of tokens of each adapter, including padding, in the order of the tokens. The numbers are multiples of
-   * `block`.
+   * The number of tokens of each adapter, including padding, in the order of the tokens. The numbers are multiples of `block`
+   * if each run's first sample begins at one, as `placeInWindows` ensures; `fill` does not check it.
    */
   readonly loraNumTokens: Int32Array
   /** The number of samples. */
@@ -72,17 +75,18 @@ export const arrayNames = [
   "loraNumTokens",
 ] as const satisfies ReadonlyArray<keyof MicroBatch>
 
-/** A sample with its adapter, its weight, and its position. */
+/** A sample with its adapter, its weight, and its place in a window. */
 export interface PlacedSample {
   readonly sample: TrainingSample
   /** The index of the run whose adapter the tokens are routed to. */
   readonly run: number
   /** The factor in the loss of each token that the mask selects. */
   readonly weight: number
-  readonly row: number
-  /** The number of the sample's first tokens that are already in the row, because the sample before has the same ones. */
+  /** The number of the window in the micro-batch. */
+  readonly window: number
+  /** The number of the sample's first tokens that are already in the window, because the sample before has the same ones. */
   readonly shared: number
-  /** The position in the row of the sample's first token that is not shared. */
+  /** The offset of the sample's first token that is not shared. */
   readonly start: number
 }
 
@@ -117,8 +121,8 @@ interface Padding {
 }
 
 /**
- * Overwrites a micro-batch with these samples, which are sorted by row and start, and so by adapter. Without samples, it
- * becomes a dummy whose weights are all 0. Returns the adapter of the last token.
+ * Overwrites a micro-batch with these samples, which are sorted by window and start, and also by adapter, as `placeInWindows`
+ * orders them. Without samples, it becomes a dummy whose weights are all 0. Returns the adapter of the last token.
  */
 export const fill = (
   microBatch: MicroBatch,
@@ -139,13 +143,16 @@ export const fill = (
   weights.fill(0)
   loraNumTokens.fill(0)
   let adapter = placed.length === 0 ? adapterBefore : placed[0].run
-  // The position of the current adapter's first token.
+  // The index of the current adapter's first token.
   let begin = 0
-  /** The index of each token of the current sample, including the shared tokens. */
+  /**
+   * The index of each token of the current sample, by its position. The indices of its shared tokens are those left from the
+   * sample before, whose first tokens are the same.
+   */
   const indices = new Int32Array(width)
   for (let sequence = 0; sequence < placed.length; sequence++) {
-    const { sample, run, weight, row, shared, start } = placed[sequence]
-    const first = row * width + start
+    const { sample, run, weight, window, shared, start } = placed[sequence]
+    const first = window * width + start
     if (run !== adapter) {
       loraNumTokens[adapter] += first - begin
       adapter = run

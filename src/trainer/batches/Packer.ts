@@ -223,7 +223,7 @@ const upcomingOf = (state: PackerState): Upcoming | undefined => {
   return { microBatches, shares }
 }
 
-/** Makes a packer without runs. Throws a `TrainerError` if `block` does not divide `width`. */
+/** Makes a packer without runs. Throws a `TrainerError` if a size is not a positive integer, or `block` does not divide `width`. */
 export const makePacker = (options: PackerOptions): Packer => {
   const state = makePackerState(options)
   const { queues } = state

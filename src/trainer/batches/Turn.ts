@@ -20,8 +20,8 @@ export interface Turn {
 }
 
 /**
- * Adds a turn to the progress of its runs, when its gradients are computed. Returns the runs whose step is complete. Every
- * rank calls it.
+ * Adds the samples of a turn to the progress of their runs. Returns the runs whose step is complete. Every rank calls it when
+ * the turn's gradients are computed.
  */
 export const countTurn = (
   slotAt: (index: number) => RunSlot | undefined,

@@ -22,7 +22,7 @@ export interface PackerOptions extends MicroBatchShape {
   readonly padId?: number
 }
 
-/** Samples with their factors in the loss. In `one-run`, their positions in the micro-batch are already determined. */
+/** Samples with their factors in the loss. In `one-run`, their places in the windows are already determined. */
 export interface Unit {
   readonly samples: ReadonlyArray<Omit<PlacedSample, "run">>
   /** The number of tokens of the samples. A token that several of them share counts for each. */
@@ -75,7 +75,8 @@ const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalis
   const totals = totalsOf(samples.map(({ mask }) => mask))
   return samples.map((sample) => {
     const weight = weightOfTokens({ tokens: countedTokens(sample.mask), totals, normalisation })
-    return { sample, weight, row: 0, shared: 0, start: 0 }
+    // In `many-runs`, window, shared and start are determined when the sample is packed.
+    return { sample, weight, window: 0, shared: 0, start: 0 }
   })
 }
 
@@ -97,7 +98,7 @@ export const unitsOf = (
   return Array.from({ length: Math.ceil(windows.length / rows) }, (_, unit) => {
     const placed = windows
       .slice(unit * rows, (unit + 1) * rows)
-      .flatMap((window, row) => window.map(({ item, shared, start }) => ({ ...all[item], row, shared, start })))
+      .flatMap((list, window) => list.map(({ item, shared, start }) => ({ ...all[item], window, shared, start })))
     return { samples: placed, tokens: placed.reduce((sum, { sample }) => sum + sample.tokens.length, 0) }
   })
 }
@@ -211,10 +212,10 @@ const inRanks = (options: PackerOptions, chosen: ReadonlyArray<Taken>): Readonly
   const { ranks, rows } = options
   const windows = byWindow(placed(options, chosen))
   return Array.from({ length: ranks }, (_, rank) =>
-    windows.slice(rank * rows, (rank + 1) * rows).flatMap((window, row) =>
-      window.map(({ item, shared, start }) => {
+    windows.slice(rank * rows, (rank + 1) * rows).flatMap((list, window) =>
+      list.map(({ item, shared, start }) => {
         const { run, samples } = chosen[item]
-        return { ...samples[0], run, row, shared, start }
+        return { ...samples[0], run, window, shared, start }
       }),
     ),
   )

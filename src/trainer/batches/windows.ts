@@ -25,14 +25,14 @@ export interface Item extends Prompted {
   readonly run: number
 }
 
-/** The position of an item. */
+/** The window in which an item is placed, and where. */
 export interface Placement {
-  /** The position in the list of items. */
+  /** The index in the list of items. */
   readonly item: number
   readonly window: number
   /** The number of the item's first tokens that are already in the window, because the item before has the same ones. */
   readonly shared: number
-  /** The position in the window of the item's first token that is not shared. */
+  /** The offset in the window of the item's first token that is not shared. */
   readonly start: number
 }
 
@@ -49,12 +49,12 @@ interface WindowSize {
   readonly block: number
 }
 
-/** An item with its position in the list of items. */
+/** An item with its index in the list of items. */
 interface Indexed extends Item {
   readonly index: number
 }
 
-/** A window that is being filled with samples of one run, from the position `begin` on. */
+/** A window that is being filled with samples of one run, from the offset `begin` on. */
 interface Open {
   readonly begin: number
   readonly filled: SharedPrompts<Indexed>

@@ -150,6 +150,7 @@ const playerOf = (name: string, agent: Agent, episode: EpisodeToPlay<MultiTextEn
     reflect: (context: CallContext) => seeded(reflect(agent, recording, context)),
   }
 }
+
 /** Plays an episode with the agents themselves, not with clones. Returns each player's rollout, in order. */
 export const play = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, Agent>>,

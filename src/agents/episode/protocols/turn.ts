@@ -23,7 +23,7 @@ interface TurnOptions {
   readonly stopOnParseError: boolean
   /** Whether this turn is the last one that `maxSteps` allows. */
   readonly isLast: boolean
-  /** The number of calls of the model in the whole episode. Tool calls in the last one are refused. */
+  /** The largest number of calls of the model in the whole episode. Tool calls in the last one are refused. */
   readonly maxCalls: number
   readonly context: CallContext
 }

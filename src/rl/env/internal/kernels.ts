@@ -17,4 +17,5 @@ export const withKernel = <E extends Env>(env: E, open: OpenKernel): E => {
   return env
 }
 
-export const kernelOf = (env: Env): OpenKernel | undefined => kernels.get(env)
+/** Returns the function that opens the games of an env; undefined if the env is no game that runs elsewhere. */
+export const kernelOpenerOf = (env: Env): OpenKernel | undefined => kernels.get(env)

@@ -46,7 +46,7 @@ export const pastSelves = ({ every = 10, size = 10, slots = 4 }: PastSelvesOptio
       for (const { program } of pool.policies) program.feeds.observations.fill(1)
       return {
         answer: (asked) => answer(pool, asked),
-        reset: inTraining(pool, refresh(pool)),
+        reset: asEnvError(pool, refresh(pool)),
         save: () => save(pool),
         load: (saved) => load(pool, saved),
       }
@@ -103,7 +103,8 @@ const poolOf = Effect.fnUntraced(function* (
   }
 })
 
-const inTraining = <T>({ id }: Pool, effect: Effect.Effect<T, BackendError>): Effect.Effect<T, EnvError> =>
+/** Turns a failure of a policy's program into an error of the env. */
+const asEnvError = <T>({ id }: Pool, effect: Effect.Effect<T, BackendError>): Effect.Effect<T, EnvError> =>
   Effect.mapError(effect, ({ message }) => invalid(id, `past selves: ${message}`))
 
 /** Gives each slot the weights of its snapshot. */
@@ -175,7 +176,7 @@ const runPolicies = Effect.fnUntraced(function* (pool: Pool, used: Int32Array): 
     if (used[slot] === 0) continue
     const { noise } = program.feeds
     if (noise instanceof Float32Array) stream(pool.seed, "past selves", "actions", draw, slot).fillUniform(noise)
-    yield* inTraining(pool, program.run)
+    yield* asEnvError(pool, program.run)
   }
 })
 
@@ -196,7 +197,7 @@ const load = (pool: Pool, saved: Snapshot): Effect.Effect<void, EnvError> =>
     played.set(savedPlayed)
     snapshots.length = 0
     for (let at = 0; saved[`pool.${at}`] !== undefined; at++) snapshots.push(Float32Array.from(saved[`pool.${at}`]))
-    return inTraining(pool, deal(pool))
+    return asEnvError(pool, deal(pool))
   })
 
 /** Returns the number of elements that a row of `data` has; 0 if there is no `data`. */

@@ -56,6 +56,7 @@ interface PendingGame {
   phase: "own" | "others" | "first"
   /** Whether the next exchange starts a new game. */
   starts: boolean
+  /** The number of steps that the game has taken so far in this step of the env. */
   rounds: number
 }
 
@@ -243,17 +244,17 @@ const copyRow = ({ count, seats, rowSize }: Games, into: Float32Array, at: numbe
 }
 
 /** Reads the result of an exchange for one game. Returns whether the env's step (or reset) is complete. */
-const finish = (games: Games, at: number, course: PendingGame): boolean => {
+const finish = (games: Games, at: number, pending: PendingGame): boolean => {
   const { columns, rows, count, seats } = games
-  if (course.starts) {
+  if (pending.starts) {
     prepare(games, at)
-    course.starts = false
-    course.phase = "first"
-  } else finishMove(games, at, course)
+    pending.starts = false
+    pending.phase = "first"
+  } else finishMove(games, at, pending)
   if (!acts(games, at * count + seats[at])) return false
-  if (course.phase === "others" && columns.commands[at] === command.lastStep) {
+  if (pending.phase === "others" && columns.commands[at] === command.lastStep) {
     copyRow(games, columns.finalObservations, at, rows.observations)
-    course.starts = true
+    pending.starts = true
     return false
   }
   copyRow(games, columns.observations, at, rows.observations)
@@ -261,11 +262,11 @@ const finish = (games: Games, at: number, course: PendingGame): boolean => {
 }
 
 /** Adds the result of a step of the game to the env's step, and prepares the next game if this one is over. */
-const finishMove = (games: Games, at: number, course: PendingGame): void => {
+const finishMove = (games: Games, at: number, pending: PendingGame): void => {
   const { columns, rows, count, seats } = games
   const row = at * count + seats[at]
   const isOver = (rows.terminated[row] | rows.truncated[row]) !== 0
-  if (course.phase !== "first") {
+  if (pending.phase !== "first") {
     columns.rewards[at] += rows.rewards[row]
     if (isOver) {
       columns.terminated[at] = rows.terminated[row]
@@ -276,12 +277,12 @@ const finishMove = (games: Games, at: number, course: PendingGame): void => {
   if (isOver) {
     // The next game has begun already, by the seed that was sent with this step.
     prepare(games, at)
-    course.phase = "first"
-  } else if (course.phase === "own") course.phase = "others"
+    pending.phase = "first"
+  } else if (pending.phase === "own") pending.phase = "others"
 }
 
 /** Returns a `PendingGame` for each game that a command steps or starts. */
-const coursesOf = ({ columns }: Games): Map<number, PendingGame> => {
+const pendingGamesOf = ({ columns }: Games): Map<number, PendingGame> => {
   const { numEnvs, commands, rewards, terminated } = columns
   const running = new Map<number, PendingGame>()
   for (let at = 0; at < numEnvs; at++) {
@@ -303,24 +304,24 @@ const exchange = Effect.fnUntraced(function* (
   if (!games.hasBegun) for (const { reset = Effect.void } of opened) yield* reset
   games.hasBegun = true
   games.begun.fill(0)
-  const running = coursesOf(games)
+  const running = pendingGamesOf(games)
   while (running.size > 0) {
     rows.commands.fill(command.none)
     rows.truncated.fill(0)
     const asked = opened.map((): Array<PendingQuestion> => [])
-    for (const [at, course] of running) {
-      if (course.rounds++ === mostWaiting) {
+    for (const [at, pending] of running) {
+      if (pending.rounds++ === mostWaiting) {
         return yield* invalid(game.id, `${mostWaiting} steps passed without a turn of ${game.agents[seats[at]]}`)
       }
-      rows.commands.fill(course.starts ? command.start : command.step, at * count, (at + 1) * count)
-      if (course.starts) continue
-      put(games, at * count + seats[at], course.phase === "own" ? ownAction(envActions, at) : noAnswer)
+      rows.commands.fill(pending.starts ? command.start : command.step, at * count, (at + 1) * count)
+      if (pending.starts) continue
+      put(games, at * count + seats[at], pending.phase === "own" ? ownAction(envActions, at) : noAnswer)
       playOthers(games, at, asked)
     }
     yield* answerAll(games, asked)
     yield* kernel.exchange(games.actions)
-    for (const [at, course] of running) {
-      if (finish(games, at, course)) running.delete(at)
+    for (const [at, pending] of running) {
+      if (finish(games, at, pending)) running.delete(at)
     }
   }
 })

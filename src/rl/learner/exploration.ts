@@ -37,8 +37,8 @@ export interface ExplorationOptions {
   /** The share of the run, from its start, in which the probability falls linearly to `epsilonEnd`. @default 0.2 */
   readonly explorationFraction?: number
   /**
-   * The probability of a random action over the run, instead of the three settings above, such as `{ schedule:
-   * "linear", from: 1, to: 0.05, until: 0.2 }`; null uses those three. @default null
+   * The probability of a random action over the run, instead of the three settings above, such as
+   * `{ schedule: "linear", from: 1, to: 0.05, until: 0.2 }`; null uses those three. @default null
    */
   readonly epsilon?: Scheduled | null
 }

@@ -8,6 +8,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
+import { boundProblem } from "../../../base/config/bounds.ts"
 import { ConfigError, type DecodeOptions, placeOf, toSnakeCase } from "../../../base/config/Config.ts"
 import { bounded, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 import { sha256 } from "../../../base/config/sha256.ts"
@@ -118,8 +119,12 @@ export const openTasks = Effect.fnUntraced(function* (
   if (wanted !== null && wanted > size) {
     return yield* ConfigError.at(from, keys.count, `the program has ${size} tasks, found ${wanted}`)
   }
-  const digest = yield* sha256(utf8.encode(JSON.stringify({ id, ...identity, ...program.description })))
   const count = wanted ?? size
+  const problem = boundProblem("tasks", count)
+  if (problem !== undefined) {
+    return yield* ConfigError.at(from, keys.count, `${problem}, the number of tasks that the program has`)
+  }
+  const digest = yield* sha256(utf8.encode(JSON.stringify({ id, ...identity, ...program.description })))
   const tasks: TaskSet = {
     name: id,
     size: count,

@@ -106,6 +106,14 @@ describe("a task that a program plays", () => {
         yield* of({ num_tasks: 6 }, makeProgram()),
         "conf.yaml: num_tasks: the program has 5 tasks, found 6",
       )
+      const huge = makeProgram({ open: { protocol: 1, tasks: 1e12 } })
+      assert.strictEqual(
+        yield* of({ shuffle: true }, huge),
+        "conf.yaml: num_tasks: expected a value between 1 and 1000000 (a list holds all of them), found 1000000000000, the number of tasks that the program has",
+      )
+      // A part of them can be used.
+      const { tasks } = yield* withProgram(opened({ ...config, num_tasks: 3, shuffle: true }), huge)
+      assert.strictEqual(tasks.size, 3)
       assert.include(yield* problem(config), "command: count: its program needs a process; provide `platform`")
       assert.include(yield* of({ comand: "x" }), "did you mean")
     }),

@@ -17,6 +17,8 @@
  * ```
  */
 import { Schema } from "effect"
+import { bounds } from "../../base/config/bounds.ts"
+import { bounded } from "../../base/config/fields.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { EnvError } from "../../base/EnvError.ts"
 import { sampleInto, unflattened } from "./internal/values.ts"
@@ -139,7 +141,8 @@ export const box = (
   if (!dimensions.every((size) => Number.isInteger(size) && size > 0)) {
     throw invalid(`box: shape [${dimensions.join(", ")}] must be positive whole numbers`)
   }
-  const size = dimensions.reduce((product, dimension) => product * dimension, 1)
+  const size = product(dimensions)
+  checkSize(`box: shape [${dimensions.join(", ")}]`, size)
   const spread = (name: string, bound: number | ReadonlyArray<number>): ReadonlyArray<number> => {
     const bounds = typeof bound === "number" ? new Array<number>(size).fill(bound) : [...bound]
     if (bounds.length !== size) {
@@ -155,7 +158,7 @@ export const box = (
 
 /** Makes a space of `n` choices, numbered from 0. */
 export const discrete = (n: number): Discrete => {
-  if (!Number.isInteger(n) || n < 1) throw invalid(`discrete: expected a whole number from 1, found ${n}`)
+  checkSize("discrete", n)
   return { _tag: "Discrete", n }
 }
 
@@ -170,12 +173,13 @@ export const discrete = (n: number): Discrete => {
 export const multiDiscrete = (sizes: ReadonlyArray<number>): MultiDiscrete => {
   const isValid = sizes.length > 0 && sizes.every((size) => Number.isInteger(size) && size >= 1)
   if (!isValid) throw invalid(`multiDiscrete: expected whole numbers from 1, found [${sizes.join(", ")}]`)
+  checkSize("multiDiscrete: all choices together", total(sizes))
   return { _tag: "MultiDiscrete", sizes: [...sizes] }
 }
 
 /** Makes a space of `n` switches, each 0 or 1. */
 export const multiBinary = (n: number): MultiBinary => {
-  if (!Number.isInteger(n) || n < 1) throw invalid(`multiBinary: expected a whole number from 1, found ${n}`)
+  checkSize("multiBinary", n)
   return { _tag: "MultiBinary", n }
 }
 
@@ -220,6 +224,7 @@ export const unmasked = (space: RowSpace): Space => (space._tag === "Masked" ? s
 export const maskSizeOf = (space: RowSpace): number => (space._tag === "Masked" ? total(space.choices) : 0)
 
 const total = (sizes: ReadonlyArray<number>): number => sizes.reduce((sum, size) => sum + size, 0)
+const product = (sizes: ReadonlyArray<number>): number => sizes.reduce((result, size) => result * size, 1)
 
 /** Returns how many numbers a flat value in the space has; 1 for a discrete space. */
 export const sizeOf = (space: RowSpace): number => {
@@ -295,12 +300,19 @@ export const display = (space: RowSpace): string => {
 
 const invalid = (message: string): EnvError => new EnvError({ env: "Space", message })
 
+/** Throws if a space has no numbers or choices, or more than an array can have. */
+const checkSize = (name: string, size: number): void => {
+  const { most, because } = bounds.axis
+  if (size > most) throw invalid(`${name}: expected at most ${most} (${because}), found ${size}`)
+  if (!Number.isInteger(size) || size < 1) throw invalid(`${name}: expected a whole number from 1, found ${size}`)
+}
+
 // --- The form of spaces in JSON files ---
 
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
+const Count = bounded("axis")
 
 const isWellShaped = ({ shape, low, high }: Omit<Box, "_tag">): boolean => {
-  const size = shape.reduce((product, length) => product * length, 1)
+  const size = product(shape)
   return low.length === size && high.length === size && low.every((bound, index) => bound <= high[index])
 }
 
@@ -327,11 +339,18 @@ const Any: Schema.Codec<Space> = Schema.Union([
 ])
 
 /**
- * The Schema of spaces in JSON, in which infinite bounds are the texts `Infinity` and `-Infinity`.
+ * The Schema of spaces in JSON, in which infinite bounds are the texts `Infinity` and `-Infinity`. It refuses a space
+ * with more numbers than an array can have.
  *
  * @example
  * ```ts
  * Schema.encodeSync(Space.Json)(Space.discrete(2)) // { _tag: "Discrete", n: 2 }
  * ```
  */
-export const Json = Schema.toCodecJson(Any)
+export const Json = Schema.toCodecJson(
+  Any.check(
+    Schema.makeFilter((space) => sizeOf(space) <= bounds.axis.most, {
+      expected: `a space with at most ${bounds.axis.most} numbers`,
+    }),
+  ),
+)

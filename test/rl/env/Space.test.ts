@@ -29,6 +29,13 @@ describe("box", () => {
     assert.include(envError(() => Space.box(Number.NaN, 1)).message, "low NaN")
     assert.include(envError(() => Space.box(0, 1, [0])).message, "shape [0]")
   })
+
+  it("refuses a shape with more numbers than an array can have, before it makes one", () => {
+    assert.strictEqual(
+      envError(() => Space.box(0, 1, [100_000, 100_000])).message,
+      "box: shape [100000, 100000]: expected at most 16777216 (an array has so many numbers), found 10000000000",
+    )
+  })
 })
 
 describe("discrete", () => {
@@ -36,6 +43,11 @@ describe("discrete", () => {
     assert.deepEqual(Space.discrete(3), { _tag: "Discrete", n: 3 })
     for (const n of [0, -1, 1.5, Number.NaN])
       assert.include(envError(() => Space.discrete(n)).message, `expected a whole number from 1, found ${n}`)
+  })
+
+  it("has no more choices than an array can have numbers, as have the other spaces of whole numbers", () => {
+    for (const make of [Space.discrete, Space.multiBinary, (n: number) => Space.multiDiscrete([n / 2, n / 2])])
+      assert.match(envError(() => make(1e12)).message, /: expected at most 16777216 .*, found 1000000000000$/)
   })
 })
 
@@ -164,6 +176,14 @@ describe("spaces with parts", () => {
     assert.deepEqual(Schema.decodeUnknownSync(Space.Json)(JSON.parse(text)), space)
     const short = { _tag: "Box", shape: [3], low: [0], high: [1] }
     assert.throws(() => Schema.decodeUnknownSync(Space.Json)(short), /bound/)
+  })
+
+  it("has a limit in JSON, for each part and for all of them", () => {
+    const switches = { _tag: "MultiBinary", n: 1e7 }
+    const decode = Schema.decodeUnknownSync(Space.Json)
+    assert.strictEqual(Space.sizeOf(decode(switches)), 1e7)
+    assert.throws(() => decode({ _tag: "Tuple", parts: [switches, switches] }), /a space with at most 16777216 numbers/)
+    assert.throws(() => decode({ _tag: "Discrete", n: 1e12 }), /between 1 and 16777216/)
   })
 })
 

@@ -3,6 +3,7 @@
  * describes them for authors of such programs.
  */
 import { Schema } from "effect"
+import { boundProblem } from "../../../base/config/bounds.ts"
 import { jsonText } from "../../../base/config/jsonText.ts"
 import { oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -109,25 +110,25 @@ const unsupported = (type: string, use: string, expected: string): never => {
   throw new Error(`its ${use} are a ${type} space, which is not supported; expected ${expected}`)
 }
 
-const bounds = (bound: typeof Bound.Type | undefined, size: number, infinite: number): ReadonlyArray<number> => {
-  const of = (value: number | null | undefined): number => value ?? infinite
-  return Array.isArray(bound)
-    ? bound.map(of)
-    : Array.from({ length: size }, () => of(Number.isFinite(bound) ? Number(bound) : null))
-}
+const boundOf = (bound: typeof Bound.Type | undefined, infinite: number): number | ReadonlyArray<number> =>
+  typeof bound === "object" && bound !== null ? bound.map((value) => value ?? infinite) : (bound ?? infinite)
 
-const boxOf = ({ shape = [1], low, high }: SpaceDescription): Box => {
-  const size = shape.reduce((product, dimension) => product * dimension, 1)
+const boxOf = ({ shape = [1], low, high }: SpaceDescription): Box =>
   // A scalar has an empty shape in Gymnasium.
-  return box(
-    bounds(low, size, Number.NEGATIVE_INFINITY),
-    bounds(high, size, Number.POSITIVE_INFINITY),
-    shape.length === 0 ? [1] : shape,
-  )
+  box(boundOf(low, Number.NEGATIVE_INFINITY), boundOf(high, Number.POSITIVE_INFINITY), shape.length === 0 ? [1] : shape)
+
+/** Returns how many numbers a value in a described space has. */
+const numbersIn = ({ type, shape = [], n = 1, spaces = [] }: SpaceDescription): number => {
+  if (type === "Tuple" || type === "Dict") return spaces.reduce((sum, part) => sum + numbersIn(part), 0)
+  if (type === "Box") return shape.reduce((product, dimension) => product * dimension, 1)
+  return type === "MultiBinary" ? n : 1
 }
 
 /** Converts a program's description of a space to a `Space`. Throws if effect-rl has no such space. */
 export const spaceOf = (described: SpaceDescription, use: string): Space => {
+  // Each part may be small enough, and all of them together too large.
+  const problem = boundProblem("axis", numbersIn(described))
+  if (problem !== undefined) throw new Error(`the numbers of its ${use}: ${problem}`)
   const { spaces = [], keys = [] } = described
   const parts = spaces.map((part) => spaceOf(part, use))
   if (described.type === "Tuple") return tuple(...parts)

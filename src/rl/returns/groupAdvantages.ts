@@ -1,5 +1,5 @@
 /** Computes advantages of completions relative to their group. `Returns.ts` exports it for users of the library. */
-import { checkRows, emptyLike, type Numbers } from "./inputs.ts"
+import { checkFromZero, checkRows, emptyLike, type Numbers } from "./inputs.ts"
 
 export interface GroupAdvantageInputs<A extends Numbers> {
   /** The reward of each completion. */
@@ -63,7 +63,7 @@ export const groupAdvantages = <A extends Numbers>(inputs: GroupAdvantageInputs<
   const { rewards, groups, baseline, deviation = "none", epsilon = 1e-4, zeroDeviation = "keep" } = inputs
   const least = inputs.positiveOnly === true ? 0 : -Infinity
   checkRows(rewards.length, { groups })
-  if (!(epsilon >= 0)) throw new RangeError(`epsilon: expected a number from 0 on, found ${epsilon}`)
+  checkFromZero({ epsilon })
   const members = new Map<number, Array<number>>()
   for (let row = 0; row < rewards.length; row++) {
     const group = groups[row]

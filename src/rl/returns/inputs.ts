@@ -66,6 +66,12 @@ export const checkRates = (rates: Readonly<Record<string, number>>): void => {
     if (!Number.isFinite(rate)) throw new RangeError(`${name}: expected a finite number, found ${String(rate)}`)
 }
 
+/** Throws a RangeError that names a number which is below 0 or NaN. */
+export const checkFromZero = (numbers: Readonly<Record<string, number>>): void => {
+  for (const [name, number] of Object.entries(numbers))
+    if (!(number >= 0)) throw new RangeError(`${name}: expected a number from 0 on, found ${String(number)}`)
+}
+
 /** Throws a RangeError that names the array whose length is not `rows`. */
 export const checkRows = (rows: number, arrays: Readonly<Record<string, ArrayLike<number> | undefined>>): void => {
   for (const [name, array] of Object.entries(arrays))

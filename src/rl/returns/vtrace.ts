@@ -1,6 +1,7 @@
 /** Computes V-trace: value targets and advantages from rollouts of another policy. `Returns.ts` exports it. */
 import { exp } from "../../base/rng/Elementary.ts"
 import {
+  checkFromZero,
   checkRates,
   countedRewards,
   emptyLike,
@@ -16,7 +17,7 @@ export interface VtraceInputs<A extends Numbers> extends Omit<ReturnInputs<A>, "
   readonly logRatios: A
   /** The λ of the trace; 1 by default, as in the paper's main text. */
   readonly lambda?: number
-  /** The bounds of the ratio π/μ, 1 by default: ρ̄ affects which policy's value is learned, and c̄ the speed. */
+  /** The bounds of the ratio π/μ, 1 by default, which may be infinite: ρ̄ affects which policy's value is learned, and c̄ the speed. */
   readonly rhoBar?: number
   readonly cBar?: number
 }
@@ -53,6 +54,7 @@ export const vtrace = <A extends Numbers>(inputs: VtraceInputs<A>): Vtrace<A> =>
   const { values, lastValues, logRatios, gamma, lambda = 1, rhoBar = 1, cBar = 1 } = inputs
   const { steps, envs } = shapeOf(inputs, { logRatios })
   checkRates({ lambda })
+  checkFromZero({ rhoBar, cBar })
   const rewards = countedRewards(inputs)
   const targets = emptyLike(rewards)
   const advantages = emptyLike(rewards)

@@ -42,6 +42,18 @@ describe("vtrace", () => {
     close(targets, [5, 8])
   })
 
+  it("takes ratios without bounds", () => {
+    assert.deepEqual(vtrace(two({ rhoBar: Infinity, cBar: Infinity })), vtrace(two({ rhoBar: 9, cBar: 9 })))
+  })
+
+  it.each([
+    [{ rhoBar: NaN }, "rhoBar: expected a number from 0 on, found NaN"],
+    [{ cBar: NaN }, "cBar: expected a number from 0 on, found NaN"],
+    [{ cBar: -1 }, "cBar: expected a number from 0 on, found -1"],
+  ])("refuses %o, which would make the results wrong", (changes, expected) => {
+    assert.throws(() => vtrace(two(changes)), RangeError, expected)
+  })
+
   it("rejects arrays whose lengths do not fit", () => {
     assert.throws(
       () => vtrace(two({ logRatios: new Float64Array(1) })),

@@ -14,6 +14,9 @@ export const isStatus = (value: number): boolean => value === status.done || val
 /** The size in bytes of a message's header: the length of its body, and its kind or status. */
 export const headerSize = 8
 
+/** The largest number of bytes of a reply whose size the request does not determine. */
+export const mostReplyBytes = 2 ** 28
+
 /**
  * A reply of the program. The status of a reply that is a line of text is `done`. The body is valid until the next request.
  */

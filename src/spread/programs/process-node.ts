@@ -11,7 +11,15 @@ import { utf8 } from "../../base/config/utf8.ts"
 import { type EnvError, invalid } from "../../base/EnvError.ts"
 import { partsOfLimit, wasStopped } from "./timeLimit.ts"
 import { environmentOf } from "../../base/trust/environment.ts"
-import { type Connect, type Connection, headerSize, isStatus, type Reply, status } from "./Connection.ts"
+import {
+  type Connect,
+  type Connection,
+  headerSize,
+  isStatus,
+  mostReplyBytes,
+  type Reply,
+  status,
+} from "./Connection.ts"
 
 export interface Command {
   /** The program and its arguments. */
@@ -46,6 +54,9 @@ const environmentFor = (id: string, { variables = [] }: Command): Readonly<Recor
   if ("env" in environment) return environment.env
   throw invalid(id, `variables: the environment variable ${environment.missing} is not set`)
 }
+
+/** The largest number of bytes in the body of a reply that says why a request failed. */
+const mostFailureBytes = 2 ** 24
 
 /** Returns the last line of what a program wrote to its standard error, as the end of a message. */
 const quoted = (errorText: string): string => {
@@ -102,7 +113,7 @@ const runOnce = (id: string, started: Command, input: Uint8Array) => {
     cwd,
     timeoutSeconds = 60,
   } = started
-  const options = { input, cwd, timeout: timeoutSeconds * 1000, maxBuffer: 2 ** 28, windowsHide: true }
+  const options = { input, cwd, timeout: timeoutSeconds * 1000, maxBuffer: mostReplyBytes, windowsHide: true }
   const environment = environmentFor(id, started)
   if (process.platform === "win32") return spawnSync(program, args, { ...options, env: environment })
   // The program gets `NODE_OPTIONS`, but the keeper doesn't: an option such as a debugger's would make the keeper write to
@@ -187,7 +198,8 @@ class Messages implements Assembly {
     if (this.pieces[0].length < headerSize) this.pieces = [Buffer.concat(this.pieces)]
     const [length, outcome] = [this.pieces[0].readUInt32LE(0), this.pieces[0].readUInt32LE(4)]
     if (!isStatus(outcome)) return { stray: strayOutput(this.pieces[0]) }
-    if (outcome === status.done && length > most) return { stray: strayOutput(this.pieces[0], { length, most }) }
+    const allowed = outcome === status.done ? most : mostFailureBytes
+    if (length > allowed) return { stray: strayOutput(this.pieces[0], { length, most: allowed }) }
     const wanted = headerSize + length
     if (this.length < wanted) return {}
     const whole = this.pieces.length === 1 ? this.pieces[0] : Buffer.concat(this.pieces, this.length)

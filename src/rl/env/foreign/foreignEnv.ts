@@ -10,7 +10,14 @@ import { elsewhere } from "../internal/elsewhere.ts"
 import { errorAt } from "../internal/episodes.ts"
 import { withKernel } from "../internal/kernels.ts"
 import { type ActionSpace, sizeOf } from "../Space.ts"
-import { type Connect, type Connection, headerSize, type Reply, status } from "../../../spread/programs/Connection.ts"
+import {
+  type Connect,
+  type Connection,
+  headerSize,
+  mostReplyBytes,
+  type Reply,
+  status,
+} from "../../../spread/programs/Connection.ts"
 import {
   actionSpaceOf,
   decodeDescription,
@@ -91,7 +98,7 @@ interface RowRange {
 /** Sends a request, and waits for the reply. */
 const ask = (connection: Connection, bytes: Uint8Array): Effect.Effect<Reply, EnvError> =>
   Effect.callback((resume) =>
-    connection.send(bytes, Infinity, (reply) =>
+    connection.send(bytes, mostReplyBytes, (reply) =>
       resume(reply instanceof EnvError ? Exit.fail(reply) : Exit.succeed(reply)),
     ),
   )

@@ -5,13 +5,9 @@ import { checkAll, ConfigError, type DecodeOptions } from "../../base/config/Con
 import type { TaskSet } from "../task/TaskSet.ts"
 
 /**
- * The number of tasks that are checked. A set may make its tasks on demand, so checking all of a huge set would take long.
- */
-const most = 10_000
-
-/**
  * Fails if two tasks have the same id, because their rows could not be distinguished, or if no task has a key of `by` in its
- * metadata. Tasks that cannot be opened are skipped: they count as failed when they are played.
+ * metadata. It opens all tasks, which takes little of the time in which they are played. Tasks that cannot be opened are
+ * skipped: they count as failed when they are played.
  */
 export const checkTasks = Effect.fnUntraced(function* (
   tasks: TaskSet,
@@ -21,7 +17,7 @@ export const checkTasks = Effect.fnUntraced(function* (
   const places = new Map<string, number>()
   const twice = new Map<string, string>()
   const keys = new Set<string>()
-  for (let index = 0; index < Math.min(most, tasks.size); index++) {
+  for (let index = 0; index < tasks.size; index++) {
     const task = yield* Effect.orElseSucceed(tasks.at(index), () => undefined)
     if (task === undefined) continue
     const earlier = places.get(task.id)
@@ -30,7 +26,7 @@ export const checkTasks = Effect.fnUntraced(function* (
     for (const key of Object.keys(task.metadata)) keys.add(key)
   }
   const [same] = twice
-  const unknown = tasks.size === 0 || tasks.size > most ? undefined : by.find((key) => !keys.has(key))
+  const unknown = tasks.size === 0 ? undefined : by.find((key) => !keys.has(key))
   const hint = (key: string): string => (keys.size === 0 ? "they have none" : choiceHint(key, [...keys].sort()))
   yield* checkAll([
     same === undefined

@@ -33,6 +33,15 @@ describe("the tasks of an evaluation", () => {
     ),
   )
 
+  it.effect("are all checked, also those of a large set", () =>
+    Effect.gen(function* () {
+      const large = tasks(...Array.from({ length: 12_000 }, (_, index) => `${index % 11_999}`))
+      const message = 'eval.yaml: dataset: expected tasks with different ids, found "0" for tasks 0 and 11999'
+      assert.strictEqual(yield* refused(large), message)
+      assert.include(yield* refused(large, ["nope"]), 'by: no task has the key "nope" in its metadata')
+    }),
+  )
+
   it.effect("without a key of `by` are refused", () =>
     Effect.gen(function* () {
       assert.strictEqual(

@@ -1,10 +1,11 @@
 /**
- * Opens a language model in a folder of Hugging Face's layout, and makes an engine that generates with it on the backend of
- * the context. The command `effect serve` uses it.
+ * Reads the weights of a language model in a folder of Hugging Face's layout, and makes an engine that generates with it on the
+ * backend of the context. The command `effect serve` uses it.
  *
  * @example
  * ```ts
- * const { engine, readAdapter } = yield* openDecoder(files, "pretrained", { maxAdapters: 4 })
+ * const directory = yield* LmDirectory.open(files, "pretrained")
+ * const { engine, readAdapter } = yield* openDecoder(directory, { maxAdapters: 4 })
  * yield* engine.loadAdapter({ name: "poet", step: 0, adapter: yield* readAdapter(files, "poet") })
  * ```
  */
@@ -58,7 +59,7 @@ export interface OpenedDecoder {
   ) => Effect.Effect<Readonly<Record<string, NamedArray>>, FormatError>
 }
 
-type OpenDecoderError = LmDirectory.OpenError | GraphError | BackendError | BackendUnavailable | EngineError
+type OpenDecoderError = FormatError | GraphError | BackendError | BackendUnavailable | EngineError
 
 /** The numbers of rows for which a program is compiled: 1, 8, 64 and so on up to `most`. */
 const rowsUpTo = (most: number): ReadonlyArray<number> => {
@@ -111,10 +112,9 @@ export const decoderEngine = (
   return Effect.map(Layer.build(layer), Context.get(Engine))
 }
 
-/** Opens the model in `folder` of `files`. The engine works until the scope closes. */
+/** Makes an engine for the model in a folder. It works until the scope closes. */
 export const openDecoder = Effect.fnUntraced(function* (
-  files: ReadableParts,
-  folder: string,
+  directory: LmDirectory.LmDirectory,
   {
     name,
     maxLength,
@@ -127,8 +127,7 @@ export const openDecoder = Effect.fnUntraced(function* (
     mostBytes,
   }: OpenDecoderOptions = {},
 ): Effect.fn.Return<OpenedDecoder, OpenDecoderError, Backend | Scope.Scope> {
-  const directory = yield* LmDirectory.open(files, folder)
-  const { decoder, tokenizer, eosIds } = directory
+  const { path: folder, decoder, tokenizer, eosIds } = directory
   const model = name ?? /([^\\/]+)[\\/]*$/.exec(folder)?.[1] ?? folder
   const weights = yield* directory.weights.readAll
   const engine = yield* decoderEngine(

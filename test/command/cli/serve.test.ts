@@ -168,11 +168,27 @@ describe("effect serve", () => {
           assert.include(await wrong(model, flag, value), `${flag}: "${value}". Expected: a value between 1 and `)
       assert.include(await wrong(model, "--max-adapters", "1000000000"), "Expected: a value between 0 and 4096")
       assert.include(await wrong(model, "--threads", "1000000"), "between 1 and 1024 (each is a thread), or auto")
+      assert.strictEqual(
+        await wrong(model, "--max-model-len", "257"),
+        "effect: --max-model-len: expected at most 256, the model's positions (max_position_embeddings), found 257\n",
+      )
+      assert.strictEqual(
+        await wrong(model, "--max-lora-rank", "65"),
+        "effect: --max-lora-rank: expected at most 64, the model's hidden size, beyond which a rank adds nothing; found 65\n",
+      )
       assert.include(await wrong(model, "--adapter", "poet"), '--adapter: expected name=path, found "poet"')
       assert.include(await wrong(model, ...small, "--adapter", "poet=none"), "none/adapter_config.json")
       assert.include(await wrong(model, "--watch", "none"), "--watch: there is no folder none")
       write(folder, "config.json", "{}")
       assert.include(await wrong("."), "config.json: model_type")
+      mkdirSync(join(folder, "trainer"))
+      write(
+        folder,
+        "trainer/config.yaml",
+        `kind: multirun\nmodel: { type: folder, path: ${model} }\ntrainer: { width: 64, lora: { rank: 2 } }\nruns: {}\n`,
+      )
+      assert.include(await wrong("trainer", "--max-model-len", "257"), "--max-model-len: expected at most 256")
+      assert.include(await wrong("trainer", "--max-lora-rank", "65"), "--max-lora-rank: expected at most 64")
       for (const run of ["run_a", "run_b"]) mkdirSync(join(folder, run))
       assert.include(await wrong("."), ".: it has several runs; name one of them: run_a, run_b")
     }))

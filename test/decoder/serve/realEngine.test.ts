@@ -5,6 +5,7 @@ import { Effect, Exit, Scope } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { StepAdapter } from "../../../src/decoder/inference/Engine.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
+import * as LmDirectory from "../../../src/decoder/huggingFace/LmDirectory.ts"
 import { openDecoder, type OpenedDecoder } from "../../../src/decoder/engine/openDecoder.ts"
 import { EngineLm } from "../../../src/index.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
@@ -22,9 +23,15 @@ let adapter: StepAdapter
 
 beforeAll(async () => {
   model = await Effect.runPromise(
-    Effect.flatMap(onDisk(root), (files) =>
-      openDecoder(files, ".", { name: "base", slots: 16, maxLength: 128, pageSize: 8, maxAdapters: 3, maxRank: 4 }),
-    ).pipe(Effect.provide(disk), Effect.provide(Wasm.layer), Scope.provide(scope)),
+    onDisk(root).pipe(
+      Effect.flatMap((files) => LmDirectory.open(files, ".")),
+      Effect.flatMap((directory) =>
+        openDecoder(directory, { name: "base", slots: 16, maxLength: 128, pageSize: 8, maxAdapters: 3, maxRank: 4 }),
+      ),
+      Effect.provide(disk),
+      Effect.provide(Wasm.layer),
+      Scope.provide(scope),
+    ),
   )
   const read = Effect.flatMap(onDisk(root), (files) => model.readAdapter(files, "adapter"))
   adapter = await Effect.runPromise(Effect.provide(read, disk))

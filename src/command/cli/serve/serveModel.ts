@@ -10,12 +10,14 @@ import { openDecoder, type OpenedDecoder } from "../../../decoder/engine/openDec
 import { type TrainerFolder, trainerAt } from "../../../trainer/trainerFolder.ts"
 import { type FileTree, onDisk } from "../../../run/store/FileTree.ts"
 import { type BroadcastWeights, type Followed, follow } from "../../../trainer/weights/followBroadcasts.ts"
+import * as LmDirectory from "../../../decoder/huggingFace/LmDirectory.ts"
 import { adaptersIn } from "../../../decoder/serve/allowed-adapters-node.ts"
 import { serve } from "../../../decoder/serve/server-node.ts"
 import { ofKind, runFolder } from "../findRun.ts"
 import { defaultResultsDir, quoted } from "../flags.ts"
 import { warningLabel } from "../output/colors.ts"
 import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
+import { checkSizes } from "./checkSizes.ts"
 import { exampleRequest } from "./exampleRequest.ts"
 import { modelToServe } from "./modelToServe.ts"
 import type { ServeFlags } from "./flags.ts"
@@ -75,12 +77,14 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
   const trainer = yield* trainerAt(named)
   if (trainer !== undefined) return { ...(yield* openTrained(yield* trainedModel(trainer, named), input)), trainer }
   const { folder, name, watch } = yield* modelToServe(named)
+  const directory = yield* LmDirectory.open(files, folder)
+  yield* checkSizes(input, directory.decoder)
   const hasAdapters = input.adapter.length + input.adapters.length + input.watch.length + watch.length > 0
   const maxAdapters = Math.max(
     Option.getOrElse(input.maxAdapters, () => (hasAdapters ? 8 : 0)),
     input.adapter.length,
   )
-  const model = yield* openDecoder(files, folder, {
+  const model = yield* openDecoder(directory, {
     name: Option.getOrElse(input.name, () => name),
     maxAdapters,
     toolFormat: input.toolFormat,

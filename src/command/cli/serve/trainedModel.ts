@@ -11,6 +11,7 @@ import { byName } from "../../../agents/lm/toolFormats/ToolFormats.ts"
 import { openBaseModel } from "../../../trainer/baseModel.ts"
 import { runsIn, type TrainerFolder } from "../../../trainer/trainerFolder.ts"
 import { usageError } from "../output/output.ts"
+import { checkSizes } from "./checkSizes.ts"
 import type { ServeFlags } from "./flags.ts"
 
 /** The model of a trainer. */
@@ -49,6 +50,7 @@ export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }
   const { directory, settings } = trainer
   const { inference, trainer: sizes } = settings
   const base = yield* openBaseModel(settings.model, { baseDir: directory, seed: settings.seed })
+  yield* checkSizes(input, base.decoder)
   const runs = yield* runsIn(directory)
   const slots = Option.getOrUndefined(input.slots)
   const { lora } = sizes

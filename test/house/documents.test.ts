@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { copiedAlgorithms } from "../rl/algorithms/copied.ts"
@@ -66,6 +66,25 @@ describe("documents", () => {
         .map((to) => `${file}: ${to}`),
     )
     assert.deepStrictEqual(broken, [])
+  })
+
+  it("name tests that there are as proof of a guard", () => {
+    const security = read("SECURITY.md")
+    const named = Array.from(security.matchAll(/`((?:property-)?tests?\/[^`]+)`/g), ([, path]) => path)
+    assert.isAbove(named.length, 20)
+    assert.deepStrictEqual(
+      named.filter((path) => !existsSync(join(root, path))),
+      [],
+    )
+    const attacks = security.match(/(?<=attacks on )`[^|]+?`(?= *[|])/g)?.join() ?? ""
+    const doors = Array.from(attacks.matchAll(/`([^`]+)`/g), ([, door]) => door)
+    assert.isAbove(doors.length, 5)
+    const folder = "test/prove/attacks"
+    const programs = readdirSync(join(root, folder)).map((file) => read(`${folder}/${file}`))
+    assert.deepStrictEqual(
+      doors.filter((door) => !programs.some((text) => new RegExp(`door(?::| =) "${door}"`).test(text))),
+      [],
+    )
   })
 
   it("list every example", () => {

@@ -3,7 +3,7 @@ import { basename, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { runsIn } from "../../command/cli/crash.ts"
-import { effect, withFolder, write } from "../../command/cli/effect.ts"
+import { effect, root, withFolder, write } from "../../command/cli/effect.ts"
 
 const right = `kind: multirun
 model:
@@ -163,6 +163,28 @@ describe("the config of a multi-run trainer", () => {
           assert.include(stderr, `${file}${message}`)
           assert.isFalse(existsSync(results), message)
         }
+      }
+    }))
+
+  it("names the settings that don't fit the model in a folder, before anything is written", () =>
+    withFolder(async (folder) => {
+      const model = join(root, "test/fixtures/hugging-face/llama")
+      const ofFolder = right.replace(/^model:\n(?: .*\n)+/m, `model: { type: folder, path: ${model} }\n`)
+      for (const [text, wrong, message] of [
+        [
+          "width: 64",
+          "width: 512",
+          "trainer.width: expected at most the model's 256 positions (model.max_positions), found 512",
+        ],
+        ["rank: 2", "rank: 65", "trainer.lora.rank: expected at most the model's hidden size (64), beyond which"],
+      ] as const) {
+        assert.include(ofFolder, text)
+        const file = write(folder, "many.yaml", ofFolder.replace(text, wrong))
+        const { code, stderr } = await effect(["run", file, "--results-dir", join(folder, "results")])
+        assert.strictEqual(code, 2, stderr)
+        assert.include(stderr, message)
+        assert.lengthOf(stderr.trim().split("\n"), 1, stderr)
+        assert.isFalse(existsSync(join(folder, "results")))
       }
     }))
 

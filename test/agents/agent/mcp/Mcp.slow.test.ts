@@ -66,6 +66,16 @@ describe("tools of MCP servers", () => {
     }).pipe(Effect.provide(platform)),
   )
 
+  it.live("of a program whose answer never ends are refused, before it takes the memory", () =>
+    Effect.gen(function* () {
+      const args = [new URL("endless.ts", import.meta.url).pathname]
+      assert.match(
+        yield* problem({ command: process.execPath, args }),
+        /endless\.ts cannot be used: MCP message exceeds maxMessageBytes$/,
+      )
+    }).pipe(Effect.provide(platform)),
+  )
+
   it.live("end their program with the Layer, and share it until then", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Mcp from "../../../../src/agents/agent/Mcp.ts"
 import { serveHttp } from "../../../servers/listen.ts"
+import { answerEndlessly } from "./endless.ts"
 import { answer } from "./server.ts"
 import { call, platform, problem, variables } from "./support.ts"
 
@@ -29,6 +30,21 @@ describe("tools of MCP servers", () => {
       const wrong = yield* problem({ url, tokenVariable: "WRONG" })
       assert.notInclude(wrong, "another-secret")
     }).pipe(Effect.scoped, Effect.provide(platform), variables({ TOKEN: "secret", WRONG: "another-secret" })),
+  )
+
+  it.live("of an address whose answer never ends are refused, before it takes the memory", () =>
+    Effect.gen(function* () {
+      const { url } = yield* serveHttp(async (request, response) => {
+        const chunks: Array<Uint8Array> = []
+        for await (const chunk of request) chunks.push(chunk)
+        const message = Buffer.concat(chunks).toString()
+        if (request.method !== "POST" || JSON.parse(message).id === undefined) return response.writeHead(202).end()
+        response.writeHead(200, { "content-type": "application/json" })
+        answerEndlessly(message, response)
+        if (JSON.parse(message).method !== "tools/list") response.end()
+      })
+      assert.match(yield* problem({ url }), /^mcp: http:.* cannot be used: MCP response exceeds maxMessageBytes$/)
+    }).pipe(Effect.scoped, Effect.provide(platform)),
   )
 
   it.live("need a platform", () =>

@@ -210,9 +210,8 @@ const protocolOf = Effect.fnUntraced(function* (
 ) {
   if (isSupervised) return demonstrations(agentOf, encode)
   const agent = yield* agentOf(seeded(policy))
-  return run.config.protocol === "self_play"
-    ? SelfPlay.make(agent)
-    : SingleAgent.make(agent, { endsIfPromptTooLong: true })
+  const { make } = run.config.protocol === "self_play" ? SelfPlay : SingleAgent
+  return make(agent, { endsIfPromptTooLong: true })
 })
 
 /** Plays all requests concurrently. Returns the rollouts in the order of the requests, and the episodes that failed. */

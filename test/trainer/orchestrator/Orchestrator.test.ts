@@ -1,13 +1,53 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Ref } from "effect"
 import * as MemorylessAgent from "../../../src/agents/agent/MemorylessAgent.ts"
-import { Lm } from "../../../src/agents/lm/Lm.ts"
+import { Lm, type LmService } from "../../../src/agents/lm/Lm.ts"
+import { lmError } from "../../../src/agents/lm/LmError.ts"
 import { orchestrate } from "../../../src/trainer/orchestrator/Orchestrator.ts"
 import { parse } from "../../../src/trainer/config/OrchestratorConfig.ts"
 import { stableSteps } from "../../../src/trainer/runs/stepFolders.ts"
 import * as Datasets from "../../../src/agents/task/Datasets.ts"
+import { completion } from "../../agents/lm/support.ts"
 import { disk } from "../../run/store/disk.ts"
 import { temporaryRunFolder } from "../folders.ts"
+
+/** A model whose answers are all cut off, until feedback has made the conversation too long. */
+const cutOff: LmService = {
+  complete: ({ messages }) =>
+    messages.length > 3
+      ? Effect.fail(lmError("m", "rejected", "the prompt has 273 tokens", { attempts: 1, promptTooLong: true }))
+      : Effect.succeed({
+          ...completion("much too"),
+          finishReason: "length" as const,
+          tokens: { promptIds: Array.from(messages, () => 1), completionIds: [3], logprobs: [-1] },
+        }),
+}
+
+/** Makes the samples of a run whose conversations grow too long for the model, and returns the files of its first step. */
+const madeInLong = (protocol: string) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryRunFolder
+    const settings = `protocol: ${protocol}\nmax_steps: 1\nmax_failures: 0\nvalidation: { every: 1 }`
+    const config = yield* parse(`batch: { size: 2, group_size: 2 }\n${settings}`, "orch.yaml")
+    const { tasks } = yield* Datasets.open({ type: "tic_tac_toe", num_tasks: 2 }, { baseDir: "." })
+    yield* orchestrate(
+      {
+        run: { id: folder.id, directory: folder.directory, config },
+        tasks,
+        validation: tasks,
+        width: 64,
+        agentOf: (lm) => Effect.provideService(MemorylessAgent.make({ model: "policy" }), Lm, lm),
+        policy: cutOff,
+        encode: () => Effect.die("no step is supervised"),
+        awaitWeights: () => Effect.void,
+      },
+      0,
+    )
+    return {
+      made: yield* stableSteps(folder.tree, "rollouts"),
+      validations: yield* folder.tree.list("validations"),
+    }
+  }).pipe(Effect.provide(disk))
 
 /** Makes the samples of a run that only imitates, while the trainer has the weights of step `reached` at most. */
 const madeUntil = (reached: number, settings: string) =>
@@ -57,6 +97,15 @@ describe("an orchestrator", () => {
       assert.lengthOf((yield* madeUntil(2, `${supervised}\nmax_async_level: 6`)).made, 9)
     }),
   )
+
+  for (const protocol of ["single_agent", "self_play"])
+    it.effect(`keeps episodes that grow too long for the model, as truncated: ${protocol}`, () =>
+      Effect.gen(function* () {
+        const { made, validations } = yield* madeInLong(protocol)
+        assert.deepStrictEqual(made, [0])
+        assert.lengthOf(validations, 2)
+      }),
+    )
 
   it.effect("makes all steps of a run that is trained to its end", () =>
     Effect.gen(function* () {

@@ -39,6 +39,11 @@ export interface MultiAgentOptions extends ToolOptions {
   readonly maxSteps?: number | null
   /** Whether a failed parse ends the episode for all players; otherwise the player may try again. */
   readonly stopOnParseError?: boolean
+  /**
+   * Whether an episode ends for all players, truncated, when a player's next prompt is too long for the model. By default,
+   * the episode fails. If the first prompt of a player is too long, it always fails.
+   */
+  readonly endsIfPromptTooLong?: boolean
 }
 
 /** An agent for each player, by its name, or one agent for all. */
@@ -91,6 +96,8 @@ const merged = (all: ReadonlyArray<Feedback>): Feedback => {
     ...(Object.keys(extra).length === 0 ? {} : { extra }),
   }
 }
+
+const isOver = ({ terminated, truncated }: RolloutEnding): boolean => terminated || truncated
 
 /** Makes a player: an agent, the recording of its rollout, its state, and the functions that `play` calls. */
 const playerOf = (name: string, agent: Agent, episode: EpisodeToPlay<MultiTextEnv>) => {
@@ -158,7 +165,7 @@ export const play = Effect.fnUntraced(function* (
   options: MultiAgentOptions = {},
 ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure> {
   const { env } = episode
-  const { stopOnParseError = false } = options
+  const { stopOnParseError = false, endsIfPromptTooLong = false } = options
   const limit = yield* limitOf(protocol, episode.id, "maxSteps", options.maxSteps, env.maxSteps)
   const callContext = yield* CallContext
   const players = (yield* agentsInOrder(agents, episode)).map(([name, agent]) => playerOf(name, agent, episode))
@@ -175,7 +182,7 @@ export const play = Effect.fnUntraced(function* (
   const ready = new Map<ReturnType<typeof playerOf>, Pending>()
   let ending: RolloutEnding = notEnded
   let step = 0
-  while (!ending.terminated && !ending.truncated) {
+  while (!isOver(ending)) {
     step++
     const isLast = step >= limit
     const context: CallContext = { ...callContext, purpose: "action", step }
@@ -191,6 +198,7 @@ export const play = Effect.fnUntraced(function* (
             env: call === undefined ? null : { call: (toolCall) => call(player.name, toolCall) },
           },
           stopOnParseError,
+          endsIfPromptTooLong,
           isLast,
           maxCalls: Infinity,
           context,
@@ -201,7 +209,11 @@ export const play = Effect.fnUntraced(function* (
     for (const [at, result] of results.entries()) {
       const { state } = acting[at]
       if (result._tag === "Act") ready.set(acting[at], { ...result, observation: state.observation ?? "" })
-      else ({ input: state.input, ending } = result)
+      else {
+        state.input = result.input
+        // Another player may have ended the episode in this round.
+        if (isOver(result.ending)) ({ ending } = result)
+      }
     }
     if (ready.size < toMove.length) continue
 
@@ -211,7 +223,7 @@ export const play = Effect.fnUntraced(function* (
     for (const [player, pending] of ready) player.acted(pending)
     ready.clear()
     for (const player of players) player.receive(envStep)
-    if (ending.terminated || ending.truncated) break
+    if (isOver(ending)) break
     toMove = players.filter(({ name }) => envStep.toMove.includes(name))
     for (const player of toMove) {
       yield* player.finishStep(notEnded, context)
@@ -222,9 +234,8 @@ export const play = Effect.fnUntraced(function* (
   const context: CallContext = { ...callContext, purpose: "action", step }
   for (const player of players) {
     yield* player.finishStep(ending, context)
-    // The env never took the last action of a player that waited for others, so this player's last step is a call of the
-    // model.
-    if (ready.has(player)) player.recording.endLastStep(ending)
+    // If the env never took the last answer of a player, this player's last step is a call of the model.
+    player.recording.endLastStep(ending)
   }
   for (const player of players) yield* player.reflect(context)
   return players.map((player) => player.recording.finish(player.agent, ending, player.name))

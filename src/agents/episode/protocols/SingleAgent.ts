@@ -20,7 +20,7 @@ import { stream } from "../../../base/rng/Rng.ts"
 import type { EpisodeToPlay, EpisodeFailure, Protocol } from "../Protocol.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { endingOf, makeRecording } from "./recording.ts"
-import { type RolloutEnding, notEnded, type Rollout, truncatedBy } from "../Rollout.ts"
+import { type RolloutEnding, notEnded, type Rollout } from "../Rollout.ts"
 import { externalTools, firstInput, type ToolOptions } from "./tools.ts"
 import { cloneOf, observe, reflect, turn, type TurnResult } from "./turn.ts"
 
@@ -62,8 +62,6 @@ export const limitOf = (
 
 const protocol = "SingleAgent"
 
-const isPromptTooLong = (error: EpisodeFailure): boolean => error._tag === "LmError" && error.promptTooLong === true
-
 /**
  * Plays an episode with the given agent itself (not with a clone); first resets its short-term state. An agent in training
  * gets the feedback, and may write to its memory. Calls of the model are labelled in logs with the caller's `CallContext` and
@@ -93,13 +91,8 @@ export const play: (
       step++
       const isLast = step >= limit
       const context: CallContext = { ...callContext, purpose: "action", step }
-      const limits = { stopOnParseError, isLast, maxCalls }
-      const result: TurnResult = yield* turn(agent, input, { recording, tools, context, ...limits }).pipe(
-        Effect.catchIf(
-          (error) => endsIfPromptTooLong && isPromptTooLong(error) && recording.calls() > 0,
-          () => Effect.succeed({ _tag: "Failed", input, ending: truncatedBy("max_seq_len") } as const),
-        ),
-      )
+      const limits = { stopOnParseError, endsIfPromptTooLong, isLast, maxCalls }
+      const result: TurnResult = yield* turn(agent, input, { recording, tools, context, ...limits })
       if (result._tag === "Failed") {
         ;({ input, ending } = result)
         continue

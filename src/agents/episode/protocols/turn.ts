@@ -25,11 +25,27 @@ interface TurnOptions {
   readonly isLast: boolean
   /** The largest number of calls of the model in the whole episode. Tool calls in the last one are refused. */
   readonly maxCalls: number
+  /** Whether the episode ends, truncated, if a prompt after the agent's first one is too long for the model. */
+  readonly endsIfPromptTooLong: boolean
   readonly context: CallContext
 }
 
+const isPromptTooLong = (error: AgentFailure | EnvError | ProtocolError): boolean =>
+  error._tag === "LmError" && error.promptTooLong === true
+
 /** Calls the agent, and answers its tool calls, until it acts or fails to act. Records its calls of the model. */
-export const turn = Effect.fnUntraced(function* (
+export const turn = (agent: Agent, input: AgentInput, options: TurnOptions) =>
+  Effect.catchIf(
+    turnToEnd(agent, input, options),
+    (error) => options.endsIfPromptTooLong && isPromptTooLong(error) && options.recording.calls() > 0,
+    (): Effect.Effect<TurnResult> => {
+      const ending = truncatedBy("max_seq_len")
+      options.recording.endLastStep(ending)
+      return Effect.succeed({ _tag: "Failed", input, ending })
+    },
+  )
+
+const turnToEnd = Effect.fnUntraced(function* (
   agent: Agent,
   first: AgentInput,
   { recording, tools, stopOnParseError, isLast, maxCalls, context }: TurnOptions,

@@ -6,6 +6,7 @@ import * as MultiTextEnv from "../../../../src/agents/task/MultiTextEnv.ts"
 import * as MultiAgentSync from "../../../../src/agents/episode/protocols/MultiAgentSync.ts"
 import type { EpisodeToPlay } from "../../../../src/agents/episode/Protocol.ts"
 import { type Rollout, type RolloutStep, totalReward } from "../../../../src/agents/episode/Rollout.ts"
+import { lmError } from "../../../../src/agents/lm/LmError.ts"
 import { SamplingSeed } from "../../../../src/agents/lm/middleware/seeded.ts"
 import { scripted, type ScriptedAnswer } from "../support.ts"
 
@@ -68,6 +69,12 @@ const kinds = (steps: ReadonlyArray<RolloutStep>) =>
   steps.map(({ _tag }) => (_tag === "AgentStep" ? "A" : "E")).join("")
 const says = (...all: ReadonlyArray<ScriptedAnswer>) => scripted((index) => all[Math.min(index, all.length - 1)])
 const take = (count: number): ScriptedAnswer => ({ act: String(count) })
+/** An agent whose prompt is too long for its model once it was asked so often. */
+const outgrowing = (agent: Agent, most: number): Agent => {
+  let asked = 0
+  const tooLong = lmError("m", "rejected", "the prompt has 273 tokens", { attempts: 1, promptTooLong: true })
+  return { ...agent, act: (input) => (asked++ < most ? agent.act(input) : Effect.fail(tooLong)) }
+}
 const envSteps = ({ steps }: Rollout) => steps.flatMap((step) => (step._tag === "EnvironmentStep" ? [step] : []))
 
 /** Asserts what holds for every rollout. */
@@ -203,6 +210,24 @@ describe("players in turn", () => {
     )
   }
 
+  it.effect("end together where the next prompt of one is too long for the model, if that is asked for", () =>
+    Effect.gen(function* () {
+      const play = (most: number, options: MultiAgentSync.MultiAgentOptions) =>
+        MultiAgentSync.play({ X: says(take(1)), O: outgrowing(says(take(1)), most) }, episodeOf(taking(9)), options)
+      const rollouts = yield* play(1, { endsIfPromptTooLong: true })
+      for (const rollout of rollouts) {
+        sound(rollout)
+        assert.deepStrictEqual(rollout.ending, { terminated: false, truncated: true, truncationReason: "max_seq_len" })
+      }
+      assert.deepStrictEqual(
+        rollouts.map(({ steps }) => kinds(steps)),
+        ["AEAE", "EAE"],
+      )
+      assert.match((yield* Effect.flip(play(1, {}))).message, /273 tokens/)
+      assert.match((yield* Effect.flip(play(0, { endsIfPromptTooLong: true }))).message, /273 tokens/)
+    }),
+  )
+
   it.effect("call tools: handlers', and the env's as themselves", () =>
     Effect.gen(function* () {
       const env = taking(2, {
@@ -250,6 +275,22 @@ describe("players at once", () => {
       assert.deepStrictEqual([a.totalReward, b.totalReward], [-2, 2])
       assert.deepStrictEqual([kinds(a.steps), kinds(b.steps)], ["AEAE", "AEAE"])
       assert.strictEqual(envSteps(a)[0].nextObservation, "b: 5")
+    }),
+  )
+
+  it.effect("end together, even if the answer of another could be repeated, where a prompt is too long", () =>
+    Effect.gen(function* () {
+      const a = outgrowing(says({ fail: "no" }), 1)
+      const b = says({ fail: "no" })
+      const rollouts = yield* MultiAgentSync.play({ a, b }, episodeOf(atOnce(1)), { endsIfPromptTooLong: true })
+      for (const rollout of rollouts) {
+        sound(rollout)
+        assert.strictEqual(rollout.ending.truncationReason, "max_seq_len")
+      }
+      assert.deepStrictEqual(
+        rollouts.map(({ steps }) => kinds(steps)),
+        ["A", "AA"],
+      )
     }),
   )
 

@@ -60,6 +60,7 @@ describe("one agent in one env", () => {
       const rollout = yield* play(5, { endsIfPromptTooLong: true })
       assert.strictEqual(kinds(rollout.steps), "AAA")
       assert.deepStrictEqual(rollout.ending, { terminated: false, truncated: true, truncationReason: "max_seq_len" })
+      assert.deepInclude(rollout.steps.at(-1), rollout.ending)
       assert.strictEqual((yield* Effect.flip(play(5, {}))).message, tooLong.message)
       assert.strictEqual((yield* Effect.flip(play(0, { endsIfPromptTooLong: true }))).message, tooLong.message)
     }),

@@ -31,7 +31,7 @@ import { ProtocolError } from "../ProtocolError.ts"
 import { endingOf, makeRecording, type TakenAction } from "./recording.ts"
 import { type RolloutEnding, notEnded, type Rollout } from "../Rollout.ts"
 import { limitOf } from "./SingleAgent.ts"
-import { externalTools, firstInput, type ToolOptions } from "./tools.ts"
+import { externalTools, firstInput, type Toolbox, type ToolOptions } from "./tools.ts"
 import { cloneOf, observe, reflect, turn } from "./turn.ts"
 
 export interface MultiAgentOptions extends ToolOptions {
@@ -189,20 +189,12 @@ export const play = Effect.fnUntraced(function* (
     const acting = toMove.filter((player) => !ready.has(player))
     const results = yield* Effect.forEach(
       acting,
-      (player) =>
-        turn(player.agent, player.state.input, {
-          recording: player.recording,
-          tools: {
-            protocol,
-            options,
-            env: call === undefined ? null : { call: (toolCall) => call(player.name, toolCall) },
-          },
-          stopOnParseError,
-          endsIfPromptTooLong,
-          isLast,
-          maxCalls: Infinity,
-          context,
-        }).pipe(player.seeded),
+      ({ name, agent, recording, state, seeded }) => {
+        const ownCalls: Toolbox["env"] = call === undefined ? null : { call: (toolCall) => call(name, toolCall) }
+        const tools = { protocol, options, env: ownCalls }
+        const limits = { stopOnParseError, endsIfPromptTooLong, isLast, maxCalls: Infinity }
+        return seeded(turn(agent, state.input, { recording, tools, context, ...limits }))
+      },
       // Players do not see each other's turns, so they can act at the same time, unless they call the env's tools.
       { concurrency: call === undefined || env.tools === undefined ? "unbounded" : 1 },
     )

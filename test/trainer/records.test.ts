@@ -195,6 +195,31 @@ describe("a trainer that is resumed", () => {
       }).pipe(Effect.scoped),
     ))
 
+  it("changes nothing in the folder of a run that another process locks while it waits for an index", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const owner = { name: "this process", isAlive: (name: string) => Effect.succeed(name === "another process") }
+        const short = { max_steps: 1, supervised: { steps: 1, lr: 0.02 } }
+        let folder = ""
+        const place: Place = {
+          resultsDir: yield* resultsFolder,
+          owner,
+          onOpen: (directory) => void (folder = directory),
+          onEvent: ({ _tag }) => {
+            if (_tag !== "UpdateApplied") return
+            mkdirSync(join(folder, "run_b", "checkpoints", ".step_1.tmp"), { recursive: true })
+            writeFileSync(join(folder, "run_b", "run.lock"), "another process")
+          },
+        }
+        const config = configOf({ a: runConfig(1, short), b: runConfig(2, short) }, { trainer: { max_runs: 1 } })
+        assert.match(
+          (yield* Effect.flip(trained(config, place))).message,
+          /run_b\/run\.lock: another process is writing/,
+        )
+        assert.isTrue(existsSync(join(folder, "run_b", "checkpoints", ".step_1.tmp")))
+      }).pipe(Effect.scoped),
+    ))
+
   it("takes over the locks of the trainer's process before, which died on another machine", () =>
     Effect.runPromise(
       Effect.gen(function* () {

@@ -32,7 +32,7 @@ import type { GradientProgram, GradientShape } from "./gradientProgram.ts"
 import { type ObjectivePrograms, prepareReferences, readyProgram, referencesOf } from "./objectivePrograms.ts"
 import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
-import { beginRun, endRun, repairRun, saveRun, type TrainedRuns } from "./trainedRuns.ts"
+import { beginRun, endRun, repairRun, saveRun, tidyRun, type TrainedRuns } from "./trainedRuns.ts"
 import type { TrainerError } from "../TrainerError.ts"
 
 /** Describes one update of a run. */
@@ -59,7 +59,7 @@ interface TrainerOptions {
   /** Receives each update, on every rank, before a checkpoint of its step is saved. */
   readonly report: (update: Updated) => Effect.Effect<void, { readonly message: string }>
   /** Records the runs; only on the master. Each checkpoint saves the state of the recording. */
-  readonly records?: Pick<RunRecords, "begin" | "moment" | "end">
+  readonly records?: Pick<RunRecords, "check" | "begin" | "moment" | "end">
   /**
    * Starts a thread on a device that computes the reference model of an objective's KL term. By default, the gradient
    * programs compute it themselves.
@@ -98,11 +98,13 @@ const registerRuns = Effect.fnUntraced(function* (runs: Runs["Service"], trained
     creation: (run) => beginRun(trained, run),
     deletion: (run) => endRun(trained, run),
   })
-  if (!runs.isMaster || records === undefined) return
-  yield* runs.register({
-    creation: (run) => records.begin(run, run.own.training?.recorded),
-    deletion: records.end,
-  })
+  if (!runs.isMaster) return
+  if (records !== undefined)
+    yield* runs.register({
+      creation: (run) => records.begin(run, run.own.training?.recorded),
+      deletion: records.end,
+    })
+  yield* runs.register({ creation: tidyRun })
 })
 
 /** Registers the hook that loads the optimiser's moments of a new run and publishes its first weights. */

@@ -22,7 +22,7 @@ export interface TrainedRuns {
   readonly model: TrainedModel
   /** The seed of new adapters, which are drawn by the ids of their runs. */
   readonly seed: number
-  readonly records: Pick<RunRecords, "begin" | "moment" | "end"> | undefined
+  readonly records: Pick<RunRecords, "check" | "begin" | "moment" | "end"> | undefined
   readonly files: Context.Context<FileSystem.FileSystem | Path.Path>
 }
 
@@ -37,24 +37,31 @@ export const repairRun = Effect.fnUntraced(function* (trained: TrainedRuns, run:
  * weights.
  */
 export const beginRun = Effect.fnUntraced(function* (trained: TrainedRuns, run: RunSlot) {
-  const { model, seed, isMaster } = trained
+  const { model, seed, records } = trained
   const { index, id, config, progress, own } = run
   const { folder } = own
+  // Another process may have locked the run since it was found. The lock itself needs what the checkpoint says.
+  if (records !== undefined) yield* records.check(run)
   const checkpoint = yield* loadCheckpoint(folder, config.resumeStep)
   const state = checkpoint === undefined ? undefined : yield* runStateIn(checkpoint.parts)
-  if (isMaster && checkpoint !== undefined && config.resumeStep === -1)
-    yield* settleCheckpoint(folder, { step: checkpoint.progress.step, keep: config.checkpoint.keep })
   Object.assign(progress, checkpoint?.progress ?? { step: 0, totalTokens: 0, totalSamples: 0 })
   yield* attempt(() => {
     if (state === undefined) model.begin(index, config.lora, stream(seed, "adapter", id))
     else model.load(index, config.lora, state.weights)
   }, EngineError)
   const backAt = config.resumeStep === -1 ? null : progress.step
-  // If the run has gone back, other weights made the later samples, so they are removed, too.
-  if (isMaster) yield* (backAt === null ? removeUnreachable : removeAfter)(folder, progress.step)
   const saved = checkpoint === undefined ? -1 : progress.step
   const fresh = { recorded: checkpoint?.parts[Layout.inCheckpoint.recorded], loss: 0, sums: { tokens: 0 } }
   own.training = { boundary: { ...progress }, saved, backAt, moments: state?.moments, ...fresh }
+})
+
+/** Removes checkpoints and samples of a run that are not needed any more; on the master, which has locked the run. */
+export const tidyRun = Effect.fnUntraced(function* ({ config, own: { folder, training } }: RunSlot) {
+  if (training === undefined) return
+  const { saved, backAt } = training
+  if (saved !== -1 && backAt === null) yield* settleCheckpoint(folder, { step: saved, keep: config.checkpoint.keep })
+  // If the run has gone back, other weights made the later samples, so they are removed, too.
+  yield* (backAt === null ? removeUnreachable : removeAfter)(folder, training.boundary.step)
 })
 
 /** Ends a run: removes its weights. */

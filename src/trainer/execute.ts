@@ -27,6 +27,7 @@ import { readEnding, resultOf } from "./ending.ts"
 import { checkEngine, startEngine } from "./engine/startEngine.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
+import { refuseMisfit, warningsOfAdded } from "./config/readConfig.ts"
 import { TrainerError } from "./TrainerError.ts"
 import { type Playing, playingInside, playingOutside } from "./orchestrator/playing.ts"
 import { isOver, refuseOtherModel, refuseUnreachable, writeRuns } from "./namedRuns.ts"
@@ -192,6 +193,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   const { settings } = prepared
   const runs = yield* Runs
   const broadcasts = yield* Broadcasts
+  const context = yield* Effect.context<Lms.LmNeeds>()
   const {
     recording,
     files: { directory },
@@ -243,8 +245,14 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   })
   yield* runs.register({
     unlocked: records.check,
-    discovered: ({ id, config: { seed } }) =>
-      emit([{ _tag: "Note", message: `${id}: found, with seed ${seed}; it is trained as soon as an index is free` }]),
+    validation: (run) => refuseMisfit(settings, run),
+    discovered: Effect.fnUntraced(function* (run) {
+      const { id, config } = run
+      const found = `${id}: found, with seed ${config.seed}; it is trained as soon as an index is free`
+      yield* emit([{ _tag: "Note", message: found }])
+      const warnings = yield* Effect.provideContext(warningsOfAdded(prepared, run), context)
+      yield* Effect.forEach(warnings, warn, { discard: true })
+    }),
     invalid: ({ message }) => warn(message),
     evicted: (run) => warn(evictionMessage(directory, run)),
     vanished: ({ id }) => warn(`${id}: its folder was deleted or replaced, so it is not trained any more`),

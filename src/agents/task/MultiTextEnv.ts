@@ -62,7 +62,7 @@ export interface MultiTextEpisode extends Scene {
 }
 
 /** A task for several players. An episode ends for all of them at the same time. */
-export interface MultiTextEnv extends Omit<TextEnv, "begin" | "demonstrate" | "game"> {
+export interface MultiTextEnv extends Omit<TextEnv, "begin" | "target" | "demonstrate" | "game"> {
   /** The names of the players, in order. */
   readonly players: ReadonlyArray<string>
   /** Begins an episode. The stream is its only randomness: the same stream and actions give the same episode. */

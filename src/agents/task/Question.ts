@@ -46,6 +46,7 @@ export const make = ({ id, type, metadata, observation, key, score }: QuestionOp
     type,
     ...(metadata === undefined ? {} : { metadata }),
     maxSteps: 1,
+    ...(key.targets.length > 0 && { target: key.targets[0] }),
     begin: () => ({ state: null, observation }),
     step: (_, answer) => {
       const feedback = score(answer, key)

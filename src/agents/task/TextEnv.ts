@@ -62,6 +62,8 @@ export interface TextEnv {
   readonly maxSteps?: number
   /** The tools that can be called between steps; none by default. */
   readonly tools?: ReadonlyArray<ToolSpec>
+  /** The right answer, if the task is a question; the first one if there are several. */
+  readonly target?: string
   /**
    * Returns the next move of a good player, an action or the call of a tool, for agents that learn by imitation. `seen` is
    * the last observation or result of a tool, and `made` the number of moves so far. Not every task has this function.

@@ -57,6 +57,7 @@ export const headOf = ({
   metadata = {},
   maxSteps,
   tools = [],
+  target,
   demonstrate,
 }: Omit<TextRules<never>, "begin" | "step" | "call">) => ({
   id,
@@ -64,6 +65,7 @@ export const headOf = ({
   metadata,
   ...(maxSteps !== undefined && { maxSteps }),
   ...(tools.length > 0 && { tools }),
+  ...(target !== undefined && { target }),
   ...(demonstrate !== undefined && { demonstrate }),
 })
 

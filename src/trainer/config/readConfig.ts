@@ -19,8 +19,10 @@ import { isOfThisComputer } from "../../agents/lm/addressTrust.ts"
 import { advantageEstimatorOf } from "../../rl/losses/Losses.ts"
 import type { DecoderConfig } from "../../decoder/networks/DecoderConfig.ts"
 import type { RunOptions } from "../../run/RunOptions.ts"
-import { permit } from "../../base/trust/Trust.ts"
-import { lettersWarning, missingLetters } from "./letters.ts"
+import { onlyKnown, permit } from "../../base/trust/Trust.ts"
+import * as Layout from "../Layout.ts"
+import type { DiscoveredRun } from "../runs/RunSlot.ts"
+import { alphabetOf, lettersWarnings } from "./letters.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
 import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"
 import { openRunParts } from "./runParts.ts"
@@ -59,17 +61,15 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
     ]),
   ])
   yield* permitStore(settings.trainer.store, from)
-  const { model } = settings
-  const alphabet = model.type === "scratch" ? model.tokenizer.alphabet : null
-  const missing = yield* Effect.forEach(alphabet === null ? [] : entries, ([run], at) =>
+  const alphabet = alphabetOf(settings)
+  const warnings = yield* Effect.forEach(alphabet === null ? [] : entries, ([run], at) =>
     openRunParts(decoded[at], { from: runPlace(run, from), baseDir, model: run }).pipe(
-      Effect.flatMap(({ train }) => missingLetters(train.tasks, alphabet ?? "")),
-      Effect.map((letters) => (letters.length === 0 ? [] : [lettersWarning(run, letters)])),
+      Effect.flatMap((parts) => lettersWarnings(`runs.${run}`, parts, alphabet ?? "")),
     ),
   )
   const placed = yield* withAbsolutePaths(settings, baseDir)
   const encoded = yield* Effect.orDie(Schema.encodeEffect(MultiRunConfig)(placed))
-  return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from, warnings: missing.flat() }
+  return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from, warnings: warnings.flat() }
 })
 
 /**
@@ -187,11 +187,12 @@ export const sizeProblems = (
 /** Returns what in a run's config does not fit the trainer. */
 const runProblems = (
   { model, trainer: { width, lora } }: MultiRunConfig,
-  { lora: adapter, sampling, batch, objective }: OrchestratorConfig,
+  { lora: adapter, sampling, batch, objective, trainDataset }: OrchestratorConfig,
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const { groupSize } = batch
-  if (groupSize === 1 && advantageEstimatorOf(objective.type) !== null)
+  // Without a data set, another program makes the samples, and compares the answers itself.
+  if (groupSize === 1 && trainDataset !== null && advantageEstimatorOf(objective.type) !== null)
     problems.push([
       "batch.group_size",
       `expected at least 2 for ${objective.type}, which compares the answers of a group: with one answer, all advantages are 0 and nothing is learned; found 1`,
@@ -209,6 +210,35 @@ const runProblems = (
       `expected less than ${length}, the most tokens of a prompt with its answer, found ${sampling.maxTokens}`,
     ])
   return problems
+}
+
+/** The place of the config of a run that was added to the trainer's folder, for error messages. */
+const addedPlace = ({ directory }: Pick<DiscoveredRun, "directory">): DecodeOptions => ({
+  source: `${directory}/${Layout.configs}`,
+})
+
+/** Fails if the config of a run in the trainer's folder does not fit the trainer. */
+export const refuseMisfit = (settings: MultiRunConfig, run: DiscoveredRun): Effect.Effect<void, ConfigError> =>
+  checkAll(runProblems(settings, run.config).map(([key, problem]) => ConfigError.at(addedPlace(run), key, problem)))
+
+/**
+ * Returns warnings about a run that was added to the folder of a running trainer. A run whose data sets cannot be opened gets
+ * none here, because it is refused.
+ */
+export const warningsOfAdded = (
+  { settings, baseDir }: { readonly settings: MultiRunConfig; readonly baseDir: string },
+  run: DiscoveredRun,
+) => {
+  const { id, config } = run
+  const alphabet = alphabetOf(settings)
+  // Without orchestrators in this process, the data sets need not be on this machine.
+  const isSeen = settings.orchestrators === "outside" || Object.hasOwn(settings.runs, Layout.nameOf(id))
+  if (alphabet === null || isSeen) return Effect.succeed([])
+  return openRunParts(config, { from: addedPlace(run), baseDir, model: id }).pipe(
+    Effect.flatMap((parts) => lettersWarnings(id, parts, alphabet)),
+    Effect.orElseSucceed((): ReadonlyArray<string> => []),
+    onlyKnown,
+  )
 }
 
 /** Makes all paths absolute, because the config is saved in another folder. */

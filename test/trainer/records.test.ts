@@ -1,5 +1,6 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
@@ -8,6 +9,7 @@ import type { RunEvent } from "../../src/run/record/RunEvent.ts"
 import { scores } from "../../src/run/record/scores.ts"
 import * as Layout from "../../src/trainer/Layout.ts"
 import { StepScoreRecord } from "../../src/run/record/stepScores.ts"
+import { takeFence } from "../../src/run/store/fence.ts"
 import { configOf, type Place, resultsFolder, runConfig, trained, validated } from "./smallTraining.ts"
 
 const transcripts = { every: 2, groups: 1 }
@@ -220,7 +222,7 @@ describe("a trainer that is resumed", () => {
       }).pipe(Effect.scoped),
     ))
 
-  it("takes over the locks of the trainer's process before, which died on another machine", () =>
+  it("takes over the locks of the trainer's processes before, which died on other machines", () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -228,8 +230,10 @@ describe("a trainer that is resumed", () => {
         const isMoment = (event: RunEvent) => event._tag === "UpdateApplied" && event.update >= 2
         const resume = yield* interruptedAt(configOf(runs), resultsDir, isMoment, owned("first machine"))
         writeFileSync(join(resume, "run_a", "run.lock"), "first machine")
-        writeFileSync(join(resume, "run_b", "run.lock"), "first machine")
-        yield* trained(configOf(runs), { resultsDir, resume, ...owned("second machine") })
+        writeFileSync(join(resume, "run_b", "run.lock"), "second machine")
+        // The second machine dies before it reaches the lock of the first one.
+        yield* takeFence(resume, "second machine").pipe(Effect.provide(NodeServices.layer))
+        yield* trained(configOf(runs), { resultsDir, resume, ...owned("third machine") })
         for (const run of ["run_a", "run_b"]) {
           assert.isTrue(existsSync(join(resume, run, "return.json")))
           assert.isFalse(existsSync(join(resume, run, "run.lock")))

@@ -161,9 +161,9 @@ const makeFolderLocks = Effect.fnUntraced(function* ({
 const openFenced = Effect.fnUntraced(function* (directory: string, locks: FolderLocks, owner: Owner | undefined) {
   if (owner === undefined) return yield* onDisk(directory)
   const fence = yield* takeFence(directory, owner.name)
-  // The previous process held the lock of this folder, which we hold now, so it must be dead. If it died on another machine,
-  // its other locks are still there.
-  if (fence.previous !== undefined) locks.takeForDead(fence.previous)
+  // The earlier processes held the lock of this folder, which we hold now, so they must be dead. Of those that died on another
+  // machine, other locks are still there.
+  fence.before.forEach(locks.takeForDead)
   return yield* fenced(directory, fence)
 })
 

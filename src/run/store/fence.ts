@@ -29,7 +29,12 @@ export const Lease = Schema.Struct({
   holder: Schema.String,
   /** A text that differs for each process, even if two take the same number at the same moment. */
   token: Schema.String,
+  /** The processes that opened the run before, the last one first. */
+  before: Schema.optionalKey(Schema.Array(Schema.String)),
 })
+/** The number of earlier processes that a lease names. */
+const mostBefore = 16
+
 const decode = Schema.decodeUnknownOption(jsonText(Lease))
 
 /** Fails if another process may write the files. */
@@ -38,8 +43,8 @@ type Check = Effect.Effect<void, RunStoreError>
 interface Fence {
   /** The number of this process, which is larger than those of all processes that opened the run before. */
   readonly number: number
-  /** The process that opened the run before, from its lease; undefined if there was none. */
-  readonly previous: string | undefined
+  /** The processes that opened the run before, from its lease, the last one first. */
+  readonly before: ReadonlyArray<string>
   readonly check: Check
 }
 
@@ -63,11 +68,13 @@ export const takeFence = Effect.fnUntraced(function* (
   const leaseIn = (text: string) => Option.getOrUndefined(decode(text))
   const token = crypto.randomUUID()
   const previous = leaseIn(yield* failing(read))
+  const earlier = previous === undefined ? [] : [previous.holder, ...(previous.before ?? [])]
+  const before = [...new Set(earlier)].filter((name) => name !== holder).slice(0, mostBefore)
   let number = (previous?.number ?? 0) + 1
   let mine = ""
   // Only the process that creates this file gets the number. Renaming it makes it the lease.
   for (;;) {
-    mine = prettyJson({ number, holder, token })
+    mine = prettyJson({ number, holder, token, before })
     const claim = path.join(directory, `.${Layout.lease}-${number}.tmp`)
     const isClaimed = yield* fs.writeFileString(claim, mine, { flag: "wx" }).pipe(
       Effect.as(true),
@@ -92,7 +99,7 @@ export const takeFence = Effect.fnUntraced(function* (
     return yield* new RunStoreError({ path: directory, operation: "lock", code: lostLease, message })
   })
   yield* check
-  return { number, previous: previous?.holder, check }
+  return { number, before, check }
 })
 
 /**

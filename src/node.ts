@@ -152,17 +152,13 @@ export const runStore = ({
   ...options
 }: Pick<FileSystemOptions, "resultsDir"> &
   Partial<FileSystemOptions> & {
-    /**
-     * The file that makes the run. A program is saved with the local files that it imports; of a YAML file only the digest is,
-     * because the run has its config, and the file may hold keys.
-     */
+    /** The file of the program that makes the run, which is saved with the local files that it imports. */
     readonly program?: string | undefined
   }): Layer.Layer<RunStore> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const [provenance, now] = yield* Effect.zip(gitProvenance, Clock.currentTimeMillis)
       const code = program === undefined ? undefined : codeOf(program)
-      const isSaved = !/\.ya?ml$/.test(program ?? "")
       const tracked = yield* provenance === undefined || code === undefined
         ? Effect.succeed(new Set<string>())
         : trackedAmong(code.files.map(({ source }) => source))
@@ -171,7 +167,7 @@ export const runStore = ({
         commit: shortCommit(provenance),
         provenance:
           provenance === undefined || code === undefined ? provenance : withProgram(provenance, code, tracked),
-        code: isSaved ? code : undefined,
+        code,
         owner,
         indexed: true,
         ...options,

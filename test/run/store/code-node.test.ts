@@ -1,5 +1,4 @@
-import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs"
+import { mkdirSync, readFileSync, symlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { codeOf, differingFrom, withProgram } from "../../../src/run/store/code-node.ts"
@@ -10,8 +9,6 @@ const put = (folder: string, name: string, text: string): string => {
   return write(folder, name, text)
 }
 const pathsOf = (file: string) => codeOf(file).files.map(({ path }) => path)
-
-const digestOf = (file: string): string => createHash("sha256").update(readFileSync(file)).digest("hex")
 
 describe("the code of a training", () => {
   it("is its file and the local files that it imports, also in a circle, but no packages", () =>
@@ -91,19 +88,5 @@ describe("the code of a training", () => {
       assert.deepEqual([code, stderr.trim().endsWith("/code: lib/speed.ts")], [0, true], stderr)
       assert.include(stderr, "the code differs from that of the run in ")
       assert.deepEqual(differingFrom(join(run, "nowhere"), codeOf(file)), ["train.ts", "lib/speed.ts"])
-    }))
-
-  it("of a YAML file is its digest alone, because the file may hold keys", () =>
-    withFolder(async (folder) => {
-      put(
-        folder,
-        "train.yaml",
-        "env: CartPole-v1\nalgorithm: { name: ppo, nsteps: 32 }\nnum_envs: 2\ntotal_steps: 64\n",
-      )
-      const { runDir } = resultOf(await effect(["run", "train.yaml", "--quiet", "--json"], folder))
-      const git = JSON.parse(readFileSync(join(folder, runDir, "git.json"), "utf8"))
-      assert.isTrue(git.dirty)
-      assert.deepInclude(git.code, { path: "train.yaml", sha256: digestOf(join(folder, "train.yaml")), tracked: false })
-      assert.isFalse(existsSync(join(folder, runDir, "code")))
     }))
 })

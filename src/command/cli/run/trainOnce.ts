@@ -65,7 +65,7 @@ const storeOf = (
   const time = dateOf(part?.time ?? "")
   return runStore({
     resultsDir: input.resultsDir,
-    program: input.file,
+    program: isYaml(input.file) ? undefined : input.file,
     // The file may name its own results folder, unless the user typed --results-dir or a sweep chose the folder.
     ownPlaces: part === undefined && input.resultsDir === defaultResultsDir,
     ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),

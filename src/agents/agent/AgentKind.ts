@@ -120,7 +120,7 @@ export interface KindRules<Config extends CommonAgentSettings & { readonly memor
   readonly memory?: Plain | null
   /** The keys of further prompts, besides `systemPrompt`, in which `{file:path}` inserts a file. */
   readonly prompts?: ReadonlyArray<string>
-  /** Those of the `prompts` whose whole value may be the name of a file. */
+  /** Lists the keys of `prompts` whose whole value may be the name of a file. */
   readonly fileNames?: ReadonlyArray<string>
   /** Asks the service `Trust` about the programs that an agent with this config would start. By default it starts none. */
   readonly permit?: (config: Config, from: From) => Effect.Effect<void, ConfigError>

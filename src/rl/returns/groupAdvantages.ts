@@ -21,7 +21,7 @@ export interface GroupAdvantageInputs<A extends Numbers> {
   /** Whether advantages below 0 become 0, so that completions worse than the others are not punished. False by default. */
   readonly positiveOnly?: boolean
   /**
-   * What happens to groups whose rewards are all equal, which give no gradient: `keep` gives them advantages of 0, and
+   * Chooses how groups are handled whose rewards are all equal, which give no gradient: `keep` gives them advantages of 0, and
    * `drop` also marks them in `kept`, so that they are neither trained on nor counted in the normalisation of a loss.
    */
   readonly zeroDeviation?: "keep" | "drop"

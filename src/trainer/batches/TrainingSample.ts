@@ -135,7 +135,7 @@ export interface ConversionOptions extends SamplePlace {
   /** The temperature at which the completions were sampled. */
   readonly temperature: number
   /**
-   * What to do with a sample that has no log-probabilities: `required` (the default) fails, `unused` gives it zeros, for
+   * Chooses how a sample without log-probabilities is handled: `required` (the default) fails, `unused` gives it zeros, for
    * losses that do not use them, such as the one of supervised fine-tuning.
    */
   readonly logprobs?: "required" | "unused"

@@ -59,8 +59,8 @@ export const BatchConfig = Schema.Struct({
   /** The number of samples of one prompt, which are compared with each other; it divides `size`. */
   groupSize: withDefault(bounded("samples"), 8),
   /**
-   * What happens to groups whose rewards are all equal, whose advantages are 0: `keep` trains on them, `drop` leaves them
-   * out.
+   * Chooses how groups are handled whose rewards are all equal, and whose advantages are therefore 0: `keep` trains on them,
+   * `drop` leaves them out.
    */
   evenGroups: withDefault(Schema.Literals(["keep", "drop"]), "keep"),
   /** Whether negative advantages become 0, so that samples worse than the others of their group are not punished. */

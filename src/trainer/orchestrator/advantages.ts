@@ -35,7 +35,7 @@ export interface Usable {
 interface ScoringOptions {
   readonly objective: TokenObjective
   /**
-   * What happens to groups whose rewards are all equal: `keep` trains on them with advantages of 0, `drop` leaves them out.
+   * Chooses how groups are handled whose rewards are all equal: `keep` trains on them with advantages of 0, `drop` leaves them out.
    */
   readonly evenGroups: "keep" | "drop"
   /** Whether advantages below 0 become 0. */

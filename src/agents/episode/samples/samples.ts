@@ -33,8 +33,8 @@ export interface SampleOptions {
   /** Returns the weight of a turn from its last step; 1 by default. Trainers multiply the credit by it. */
   readonly weight?: (step: RolloutStep, rollout: Rollout) => number
   /**
-   * What to do if a prompt does not begin with the turn's tokens so far: `fail` (the default), or begin another sample
-   * (`split`).
+   * Chooses how a prompt is handled that does not begin with the turn's tokens so far: `fail` (the default) is an error, `split`
+   * begins another sample.
    */
   readonly onBreak?: "fail" | "split"
   /** Whether to fail if a call has no log-probabilities. If false, `logprobs` is null in turns where no call has any. */

@@ -12,10 +12,11 @@ const mostFiles = 200
 const mostBytes = 1 << 20
 
 /**
- * Matches the paths of other local files in a module: those of `import`, `export … from`, `require` and `new URL`, which are texts
- * that begin with a dot and a slash. It also matches other such texts; at worst, a file too many is saved.
+ * Matches the paths of other local files in a module: of `import`, `export … from`, `import("…")`, `require("…")` and
+ * `createRequire(…)("…")`. It may also match such words in a comment or a text; at worst, one file too many is saved. Files that
+ * the program only reads are not matched: they may hold keys.
  */
-const localPath = /["'`](\.{1,2}\/[^"'`\n$]+)["'`]/g
+const localImport = /(?:\b(?:from|import|require)\s*\(?|\)\s*\()\s*["'](\.{1,2}\/[^"'\n]+)["']/g
 
 /** The endings that a path of a module may lack. */
 const endings = ["", ".ts", ".js", ".mjs", ".cjs", ".json", "/index.ts", "/index.js"]
@@ -30,7 +31,7 @@ interface Program extends SavedCode {
   readonly files: ReadonlyArray<ReadFile>
 }
 
-/** Returns the training file and the local files that it names, directly or through others, but no packages. */
+/** Returns the training file and the local files that it imports, directly or not, but no packages. */
 export const codeOf = (file: string): Program => {
   const queue = [resolve(file)]
   const read = new Map<string, Uint8Array>()
@@ -45,7 +46,7 @@ export const codeOf = (file: string): Program => {
     const content = readFileSync(path)
     bytes += content.length
     read.set(path, content)
-    for (const [, specifier] of content.toString("utf8").matchAll(localPath)) {
+    for (const [, specifier] of content.toString("utf8").matchAll(localImport)) {
       const named = resolve(dirname(path), specifier.replace(/[?#].*$/, ""))
       const imported = endings.map((ending) => named + ending).find((one) => sizeOf(one) !== undefined)
       if (imported === undefined) continue

@@ -26,15 +26,13 @@ describe("the code of a training", () => {
       assert.deepEqual(codeOf(file).leftOut, 0)
     }))
 
-  it("includes what it requires, also without an ending, and what it reads by its URL", () =>
+  it("includes what it requires, also without an ending, and nothing that it only reads", () =>
     withFolder(async (folder) => {
-      for (const name of ["lib.cjs", "later.js", "parts/index.ts", "tasks.json"]) put(folder, name, "")
-      const file = put(
-        folder,
-        "train.ts",
-        `createRequire(import.meta.url)("./lib.cjs")\nrequire("./later")\nimport "./parts"\nnew URL("./tasks.json", import.meta.url)`,
-      )
-      assert.deepEqual(pathsOf(file), ["train.ts", "lib.cjs", "later.js", "parts/index.ts", "tasks.json"])
+      for (const name of ["lib.cjs", "later.js", "parts/index.ts", ".env", "key.json"]) put(folder, name, "")
+      const requires = `createRequire(import.meta.url)("./lib.cjs")\nrequire("./later")\nimport "./parts"`
+      const reads = `readFileSync("./.env")\nnew URL("./key.json", import.meta.url)`
+      const file = put(folder, "train.ts", `${requires}\n${reads}`)
+      assert.deepEqual(pathsOf(file), ["train.ts", "lib.cjs", "later.js", "parts/index.ts"])
     }))
 
   it("is bounded in its size", () =>

@@ -132,7 +132,7 @@ interface FolderLocks {
   readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
   /** Fails if another living process holds the lock of a folder; changes nothing. */
   readonly refuseLocked: (directory: string) => Effect.Effect<void, RunStoreError>
-  /** Declares a process dead, even on another machine, so that its locks are taken over. */
+  /** Declares a process of another machine dead, so that its locks are taken over. */
   readonly takeForDead: (holder: string) => void
 }
 
@@ -145,7 +145,8 @@ const makeFolderLocks = Effect.fnUntraced(function* ({
   const dead = new Set<string>()
   const knowing: Owner = {
     name: owner.name,
-    isAlive: (name) => (dead.has(name) ? Effect.succeed(false) : owner.isAlive(name)),
+    // A lease may name a process of this machine that lives and only left the run, or a stranger wrote it.
+    isAlive: (name) => (dead.has(name) && owner.isLocal?.(name) !== true ? Effect.succeed(false) : owner.isAlive(name)),
   }
   return {
     // Only the file system is provided, and no scope: the scope of the run removes the lock when the run ends.

@@ -9,6 +9,8 @@ export interface Owner {
   readonly name: string
   /** Tells whether the process with this name is alive. The lock of a dead process is taken over. */
   readonly isAlive: (name: string) => Effect.Effect<boolean>
+  /** Tells whether `isAlive` is certain about the process with this name, because it is of this machine. By default it never is. */
+  readonly isLocal?: (name: string) => boolean
 }
 
 /** The process that holds a lock which expires when it is not renewed. */

@@ -86,6 +86,7 @@ export const ownerOn = (machine: Machine, pid: number): Owner & LeaseOwner => {
         const { isMachine, isBoot, hasEnded } = placeOf(name)
         return !isMachine || (isBoot && !hasEnded())
       }),
+    isLocal: (name) => placeOf(name).isMachine,
     hasEnded: (name) =>
       Effect.sync(() => {
         const { isMachine, isBoot, hasEnded } = placeOf(name)

@@ -195,6 +195,43 @@ describe("a process that wakes up in the middle of a write", () => {
   )
 })
 
+describe("the processes that opened a run before", () => {
+  it.effect("count as dead on other machines alone: a living process of this one keeps its locks", () =>
+    Effect.gen(function* () {
+      const resultsDir = yield* temporaryDirectory
+      const fs = yield* FileSystem.FileSystem
+      const { files, close } = yield* opened(resultsDir, "here 1")
+      yield* files.write("config.yaml", "")
+      yield* close
+      yield* (yield* opened(resultsDir, "elsewhere 1", files.directory)).close
+      for (const name of ["here 1", "elsewhere 1"]) {
+        yield* fs.makeDirectory(`${resultsDir}/${name}`)
+        yield* fs.writeFileString(`${resultsDir}/${name}/run.lock`, name)
+      }
+      const owner = {
+        name: "here 2",
+        // Processes elsewhere are assumed to be alive.
+        isAlive: (name: string) => Effect.succeed(name !== "here 2"),
+        isLocal: (name: string) => name.startsWith("here"),
+      }
+      const layer = RunStore.layerFileSystem({
+        resultsDir,
+        time: moment,
+        commit: "0123abc",
+        owner,
+        resume: files.directory,
+      })
+      yield* Effect.gen(function* () {
+        const store = yield* RunStore
+        yield* store.open(run)
+        yield* store.lock(`${resultsDir}/elsewhere 1`)
+        const refused = yield* Effect.flip(store.lock(`${resultsDir}/here 1`))
+        assert.strictEqual(refused.holder, "here 1")
+      }).pipe(Effect.scoped, Effect.provide(layer))
+    }).pipe(Effect.provide(disk)),
+  )
+})
+
 describe("the number of a run's lease", () => {
   it.effect("grows with each process, also after one was killed between its two steps", () =>
     Effect.gen(function* () {

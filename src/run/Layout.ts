@@ -59,6 +59,9 @@ export const sweepCommand = "sweep.txt"
  */
 export const sent = (name: string): string => `.sent-${name}`
 
+/** The file with what the run's owner noted about it: see `manage/labels.ts`. Neither the run nor a resume reads it. */
+export const labels = "labels.json"
+
 /* Files with the results of a run */
 
 export const metrics = "metrics.json"

@@ -65,7 +65,7 @@ const reader = (entry: RunEntry, shared: SharedReading, listed?: Listed) => {
   const scores = scoreFacts(folder, shared)
   const { checkpoints, steps, episodes } = progressFacts(folder, scores, shared)
   const { curve, validation, agents } = scores
-  const { isFinished, metrics, configText, config, configAt, places, at, located } = folder
+  const { isFinished, metrics, labels, configText, config, configAt, places, at, located } = folder
   return {
     entry,
     isFinished,
@@ -79,6 +79,7 @@ const reader = (entry: RunEntry, shared: SharedReading, listed?: Listed) => {
     ),
     curve,
     metrics,
+    labels,
     configText,
     config,
     configAt,

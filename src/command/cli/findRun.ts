@@ -66,6 +66,7 @@ export const findRun = Effect.fnUntraced(function* (
   const read = over(source)
   const options = {
     folder: folders.join(" or "),
+    labelsOf: (entry: RunEntry) => read(entry).labels,
     ...(usable === undefined
       ? {}
       : { usable: { noun: usable.noun, isUsable: (entry: RunEntry) => usable.isUsable(entry, read) } }),

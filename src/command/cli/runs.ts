@@ -20,6 +20,7 @@ import { over, type RunReader } from "../../run/RunReader.ts"
 import { RunStoreError } from "../../run/store/RunStoreError.ts"
 import { compareRuns } from "./compareRuns.ts"
 import { findRun } from "./findRun.ts"
+import { manageRuns } from "./manageRuns.ts"
 import { readingRunsIn } from "./openRuns.ts"
 import * as Flags from "./flags.ts"
 import { isBucket } from "./flags.ts"
@@ -42,10 +43,12 @@ const selection = {
     "where",
     "key=value",
     "Only runs for which this holds, with = != < > <= or >=; can be repeated. Keys: time, name, commit, seed, state, " +
-      "steps, validation, best_validation, a setting of the sweep, a key of metrics.json or, with dots, of config.yaml",
+      "steps, validation, best_validation, title, tag, archived, a setting of the sweep, a key of metrics.json or, with dots, of config.yaml",
   ),
   finished: Flags.toggle("finished", "Only finished runs"),
   unfinished: Flags.toggle("unfinished", "Only runs that are running or were stopped"),
+  tag: Flags.texts("tag", "tag", "Only runs with this tag; can be repeated"),
+  archived: Flags.toggle("archived", "Also archived runs, which are left out otherwise"),
 }
 
 const limit = Flags.number("limit", "listed", "At most this many")
@@ -166,16 +169,20 @@ export const runs = Flags.subcommand(
   Effect.fnUntraced(function* (input) {
     yield* selecting(input, (selected) => printRuns(input.json, selected))
   }),
-).pipe(Command.withSubcommands([show, diff, compareRuns, findBest]))
+).pipe(Command.withSubcommands([show, diff, compareRuns, findBest, ...manageRuns]))
 
 /** Prints the selected runs as a table, or as lines of JSON. */
-const printRuns = Effect.fnUntraced(function* (isJson: boolean, { runs, asked, dir, entries }: Selected) {
+const printRuns = Effect.fnUntraced(function* (
+  isJson: boolean,
+  { runs, asked, dir, entries, countArchived }: Selected,
+) {
   const keys = Query.extraKeys(asked, entries)
   const lines = yield* Query.eachRun(runs, (run) => Query.runLine(run, keys))
   if (isJson) return yield* printJson(lines)
   if (lines.length > 0) return yield* writeOut(listing(lines, keys))
   const none = entries.length === 0 ? `no runs in ${dir}` : `none of the ${entries.length} runs matches`
-  yield* writeError(`${none}\n`)
+  const archived = yield* countArchived
+  yield* writeError(`${none}${archived === 0 ? "" : `, but ${archived} archived do: add --archived`}\n`)
 })
 
 /** Prints the best of the selected runs, or the best run of each group. */
@@ -244,6 +251,8 @@ interface Selected {
   readonly dir: string
   readonly entries: ReadonlyArray<RunEntry>
   readonly runs: ReadonlyArray<RunReader>
+  /** Counts the archived runs that match, too, but were left out. */
+  readonly countArchived: Effect.Effect<number>
 }
 
 /** Selects runs in a folder or a bucket, and runs `body` with them. */
@@ -260,8 +269,11 @@ const selecting = Effect.fnUntraced(function* <A, E, R>(
   }
   const sort = Option.isNone(input.sort) ? undefined : yield* usage(Query.parseSort(input.sort.value), "--sort ")
   const count = Option.getOrUndefined(input.limit)
+  const tagged = input.tag.map((value) => ({ key: "tag", operator: "=" as const, value }))
+  const where = [...(yield* usage(Effect.forEach(input.where, Query.readFilter), "--where ")), ...tagged]
   const asked: Query.Query = {
-    where: yield* usage(Effect.forEach(input.where, Query.readFilter), "--where "),
+    where,
+    archived: input.archived || where.some(({ key }) => key === "archived"),
     ...(input.finished || input.unfinished ? { finished: input.finished } : {}),
     ...(sort === undefined ? {} : { sort }),
     ...(count === undefined ? {} : { limit: count }),
@@ -270,14 +282,21 @@ const selecting = Effect.fnUntraced(function* <A, E, R>(
   if (!isBucket(dir) && (yield* statOf(dir))?.type !== "Directory") {
     // The argument may be a mistyped subcommand.
     const hint =
-      Option.isSome(input.dir) && /^[a-z]+$/.test(dir) ? "; the subcommands are show, diff, compare and best" : ""
+      Option.isSome(input.dir) && /^[a-z]+$/.test(dir)
+        ? "; the subcommands are show, diff, compare, best, rename, note, tag, archive and delete"
+        : ""
     return yield* usageError(`${dir}: there is no such folder${hint}`)
   }
   return yield* readingRunsIn(dir, (source) =>
     Effect.gen(function* () {
       const entries = yield* findRuns(dir, source, waitsForTrainer(source))
       const runs = yield* usage(Query.query(entries, asked, over(source)))
-      return yield* body({ asked, dir, entries, runs })
+      const withArchived = Effect.orElseSucceed(
+        Query.query(entries, { ...asked, archived: true }, over(source)),
+        () => runs,
+      )
+      const countArchived = Effect.map(withArchived, ({ length }) => length - runs.length)
+      return yield* body({ asked, dir, entries, runs, countArchived })
     }),
   )
 })
@@ -340,13 +359,14 @@ const listing = (lines: ReadonlyArray<Query.RunLine>, keys: ReadonlyArray<string
   const column = columnOf(lines)
   return shownTable([
     column("time", "detail", ({ time }) => time),
-    column("name", "name", ({ name }) => name),
+    column("name", "name", ({ name, title }) => title ?? name),
     ...variables.map((variable) => column(variable, "name", ({ population }) => valueOf(population, variable))),
     column("seed", "figure", ({ seed }) => seed),
     column("state", "figure", ({ state }) => state),
     column("steps", "detail", ({ steps }) => steps),
     column("validation", "figure", ({ validation }) => validation),
     ...keys.map((key) => column(key, "name", ({ values }) => values?.[key])),
+    ...(lines.some(({ tags }) => tags !== undefined) ? [column("tags", "name", ({ tags }) => tags?.join(" "))] : []),
     column("path", "path", ({ path }) => path),
   ])
 }

@@ -9,7 +9,7 @@ export const short = {
   replay: "Train a run again and check that the result is the same",
   export: "Write a policy, a language model, a learning curve or episodes",
   push: "Publish a policy with a model card, to a folder or a hub",
-  runs: "List, show and compare runs",
+  runs: "List, show, compare, label and delete runs",
   ui: "Look at runs in a web page",
   serve: "Serve a language model by OpenAI's protocol",
   orchestrate: "Play the tasks of a trainer's runs",

@@ -89,14 +89,18 @@ export const formatFilter = ({ key, operator, value }: RunFilter): string => `${
 /**
  * Tells whether a run passes a filter. `value` is the run's value of the filter's key (`valueIn` of `keys.ts` returns
  * it). Numbers are compared as numbers (`1e-3` is `0.001`), texts as texts. A run without the key passes only `!=`. In
- * a name, an environment and an algorithm, `_` equals `-`.
+ * a name, an environment and an algorithm, `_` equals `-`. `tag=x` holds if one of the run's tags is `x`.
  */
 export const passes = ({ key, operator, value: wanted }: RunFilter, value: RunValue | undefined): boolean => {
   if (value === undefined) return operator === "!="
+  if (key === "tag") return holds[operator](tagsIn(value).includes(wanted) ? 0 : NaN)
   const isName = names.has(key.replace(/^population\./, ""))
   const order = isName && isSameName(String(value), wanted) ? 0 : orderOf(value, wanted)
   return holds[operator](order)
 }
+
+/** Returns the tags in the value of the key `tag`: all tags of the run, divided by spaces, which no tag has. */
+const tagsIn = (value: RunValue): ReadonlyArray<string> => String(value).split(" ")
 
 /** The keys whose values may come from file names, in which `history_agent` equals `history-agent`. */
 const names = new Set(["name", "environment", "algorithm"])

@@ -23,6 +23,9 @@ export const ownKeys = [
   "steps",
   "validation",
   "best_validation",
+  "title",
+  "tag",
+  "archived",
 ] as const
 
 /** A key that every run has, whatever its config. */

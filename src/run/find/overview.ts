@@ -125,6 +125,9 @@ export const overviewText = (
   const facts: ReadonlyArray<readonly [string, string | number | null]> = [
     ["time", about.time],
     ["name", about.name],
+    ...(about.title === undefined ? [] : [["title", about.title] as const]),
+    ...(about.tags === undefined ? [] : [["tags", about.tags.join(", ")] as const]),
+    ...(about.archived === true ? [["archived", "yes"] as const] : []),
     ["commit", about.commit],
     ...Object.entries(population),
     ["seed", about.seed],
@@ -148,6 +151,7 @@ export const overviewText = (
   return [
     about.path,
     indented(lines(facts.map(([key, value]) => [key, key === "state" ? paint(cell(value)) : cell(value)]))),
+    ...section("note", (about.note ?? "").split("\n").map(cell).join("\n")),
     ...section(
       unset === 0 ? "config" : `config (and ${unset} that are null)`,
       withoutUnset(written).map(cell).join("\n"),

@@ -1,6 +1,7 @@
 /** Finds the one run that a user means by a part of its path. The commands call it through `findRun.ts`. */
 import { Effect } from "effect"
 import { derivedName } from "../identifier.ts"
+import type { RunLabels } from "../manage/labels.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import { RunStoreError } from "../store/RunStoreError.ts"
 
@@ -11,14 +12,22 @@ export interface UsableRuns {
   readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
 }
 
+interface PickOptions {
+  /** The results folder, for messages. */
+  readonly folder: string
+  readonly usable?: UsableRuns
+  /** Reads the labels of a run. Without it, no run has labels. */
+  readonly labelsOf?: (entry: RunEntry) => Effect.Effect<RunLabels>
+}
+
 /**
- * Returns the newest usable run for `latest`, otherwise the only usable run whose path contains `wanted`. Fails if there is
- * none, or more than one.
+ * Returns the newest usable run that is not archived for `latest`, otherwise the only usable run whose path contains `wanted`,
+ * or whose title is `wanted` if no path contains it. Fails if there is none, or more than one.
  */
 export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,
-  { folder, usable }: { readonly folder: string; readonly usable?: UsableRuns },
+  { folder, usable, labelsOf = () => Effect.succeed({}) }: PickOptions,
 ): Effect.fn.Return<RunEntry, RunStoreError> {
   const fail = (problem: string): Effect.Effect<never, RunStoreError> =>
     Effect.fail(new RunStoreError({ path: folder, operation: "find", message: problem }))
@@ -28,14 +37,25 @@ export const pick = Effect.fnUntraced(function* (
   const noun = usable?.noun ?? "a run"
 
   if (wanted === "latest") {
-    for (const run of runs) if (yield* isUsable(run)) return run
-    return yield* fail(`none of the runs in ${folder} is ${noun}`)
+    let archived = 0
+    for (const run of runs) {
+      if (!(yield* isUsable(run))) continue
+      if ((yield* labelsOf(run)).archived !== true) return run
+      archived++
+    }
+    return yield* fail(
+      archived === 0
+        ? `none of the runs in ${folder} is ${noun}`
+        : `all runs in ${folder} that could be meant are archived; name one by its path`,
+    )
   }
 
   // Accept a path as it is shown in a narrow table: an ellipsis and the end of the path.
   const part = wanted.replace(/^…\/?/, "").replace(/\/+$/, "")
   const exact = runs.filter(({ path }) => path.includes(part))
-  const matching = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))
+  const similar = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))
+  const titled = Effect.filter(runs, (run) => Effect.map(labelsOf(run), ({ title }) => title === wanted))
+  const matching = similar.length > 0 ? similar : yield* titled
   if (matching.length === 0) {
     return yield* fail(`no run in ${folder} has this in its path; \`effect runs\` lists them`)
   }

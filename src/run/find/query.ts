@@ -4,11 +4,20 @@ import { FormatError } from "../../base/formats/FormatError.ts"
 import { type RunFilter, formatFilter, parseFilter, passes } from "./filter.ts"
 import { isKnownKey, knownKeys, type KeyPlace, placesOf, unknownKey, valueInEntry } from "./keys.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
+import type { RunLabels } from "../manage/labels.ts"
 import type { RunReader } from "../RunReader.ts"
 import { compareValues, dataAt, type RunValue, valueOfData } from "./Value.ts"
 
 /** Returns the value of a key that the run's path contains; undefined if a file of the run must be read. */
 const valueOfEntry = (entry: RunEntry, key: string): RunValue | undefined => valueInEntry(entry, placesOf(key)[0])
+
+/** Returns the value of a key of labels; tags are divided by spaces, which no tag has. */
+const labelValue =
+  (key: "title" | "tag" | "archived") =>
+  ({ title, tags, archived = false }: RunLabels): RunValue | undefined => {
+    if (key === "archived") return archived
+    return key === "title" ? title : tags?.join(" ")
+  }
 
 const readAt = (run: RunReader, place: KeyPlace): Effect.Effect<RunValue | undefined> => {
   if (place.in === "config") return Effect.map(run.configAt(place.path), valueOfData)
@@ -16,6 +25,7 @@ const readAt = (run: RunReader, place: KeyPlace): Effect.Effect<RunValue | undef
   if (place.in === "facts" && place.key === "best_validation") return run.bestValidation
   if (place.in === "facts") {
     const { key } = place
+    if (key === "title" || key === "tag" || key === "archived") return Effect.map(run.labels, labelValue(key))
     if (key === "seed" || key === "state" || key === "steps" || key === "validation") return run[key]
   }
   return Effect.succeed(valueInEntry(run.entry, place))
@@ -61,6 +71,8 @@ export interface Query {
   /** The order of the runs; newest first if left out. */
   readonly sort?: { readonly key: string; readonly descending: boolean }
   readonly limit?: number
+  /** Whether archived runs are kept, too; true if left out. */
+  readonly archived?: boolean
 }
 
 /** The number of runs whose files are read at the same time. */
@@ -122,7 +134,7 @@ export const sortBy = <A>(
 /** Returns the readers of the runs that pass the filters, in the order of the query. */
 export const query = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,
-  { where, finished, sort, limit }: Query,
+  { where, finished, sort, limit, archived = true }: Query,
   readerOf: (entry: RunEntry) => RunReader,
 ): Effect.fn.Return<ReadonlyArray<RunReader>, FormatError> {
   const possible = entries.filter((entry) =>
@@ -147,7 +159,18 @@ export const query = Effect.fnUntraced(function* (
     const pairs = runs.map((run, index) => ({ run, value: values[index] }))
     runs = sortBy(pairs, ({ value }) => value, sort.descending).map(({ run }) => run)
   }
-  return limit === undefined ? runs : runs.slice(0, limit)
+  return archived ? runs.slice(0, limit) : yield* withoutArchived(runs, limit)
+})
+
+/** Returns the first `limit` runs that are not archived. It reads no more runs than it needs. */
+const withoutArchived = Effect.fnUntraced(function* (runs: ReadonlyArray<RunReader>, limit = Infinity) {
+  const kept: Array<RunReader> = []
+  for (let start = 0; start < runs.length && kept.length < limit; start += concurrency) {
+    const some = runs.slice(start, start + concurrency)
+    const labels = yield* eachRun(some, (run) => run.labels)
+    kept.push(...some.filter((_, index) => labels[index].archived !== true))
+  }
+  return kept.slice(0, limit)
 })
 
 /** Reads the facts about a run that `effect runs --json` prints as one line. A fact that the run lacks is null. */
@@ -169,6 +192,8 @@ export const runLine = Effect.fnUntraced(function* (run: RunReader, keys: Readon
     steps: (yield* run.steps) ?? null,
     /** The mean return of the last validation. */
     validation: (yield* run.validation) ?? null,
+    /** What the run's owner noted about it; each only if it is set. */
+    ...(yield* run.labels),
     /** The score of each agent of a game in the last validation, by name. */
     ...(agents.length === 0 ? {} : { agents: Object.fromEntries(agents.map(({ agent, mean }) => [agent, mean])) }),
     /** The values of other keys that the query filters or sorts by. */
@@ -178,7 +203,7 @@ export const runLine = Effect.fnUntraced(function* (run: RunReader, keys: Readon
 
 export type RunLine = Effect.Success<ReturnType<typeof runLine>>
 
-const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation"])
+const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation", "title", "tag"])
 
 /**
  * Returns the keys of a query that need an additional column: keys that are not in `runLine`, and whose values are not the

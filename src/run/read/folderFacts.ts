@@ -5,6 +5,8 @@ import { jsonValue } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import type { RunEntry } from "../find/RunEntry.ts"
 import * as Layout from "../Layout.ts"
+import { mostLabelBytes, type RunLabels } from "../manage/labels.ts"
+import { labelsIn } from "../manage/labelsFile.ts"
 import { attempt } from "./attempt.ts"
 import type { configReader } from "./configText.ts"
 import type { FileSource } from "./FileSource.ts"
@@ -55,6 +57,7 @@ export const folderFacts = (entry: RunEntry, { source, configs }: SharedReading,
     )
   /** The contents of metrics.json; undefined if it is missing or damaged. */
   const metrics = jsonOf(Layout.metrics, (data) => (isPlain(data) ? data : undefined), "keys and values")
+  const labels = labelsFile({ at, has, source, warn })
   const evaluations = jsonOf(Layout.returns, evaluationsIn, "a list of evaluations")
 
   const configText = once(textOf(Layout.config))
@@ -87,6 +90,7 @@ export const folderFacts = (entry: RunEntry, { source, configs }: SharedReading,
     textOf,
     isFinished,
     metrics,
+    labels,
     evaluations,
     configText,
     configAt,
@@ -96,6 +100,25 @@ export const folderFacts = (entry: RunEntry, { source, configs }: SharedReading,
     tailOf,
   }
 }
+
+interface LabelsFile {
+  readonly at: (file: string) => string
+  readonly has: (file: string) => Effect.Effect<boolean>
+  readonly source: FileSource
+  readonly warn: (file: string, problem: string) => Effect.Effect<undefined>
+}
+
+/** Reads the labels that the run's owner gave it; none if their file is missing or damaged. */
+const labelsFile = ({ at, has, source, warn }: LabelsFile) =>
+  once<RunLabels>(function* () {
+    if (!(yield* has(Layout.labels))) return {}
+    const bytes = yield* source.part(at(Layout.labels), 0, mostLabelBytes + 1)
+    if (bytes === undefined || bytes.length > mostLabelBytes)
+      return (yield* warn(Layout.labels, `expected at most ${mostLabelBytes} bytes`)) ?? {}
+    const data = attempt(() => jsonValue(utf8.decode(bytes)))
+    if ("problem" in data) return (yield* warn(Layout.labels, `not valid JSON: ${data.problem}`)) ?? {}
+    return labelsIn(data.value) ?? (yield* warn(Layout.labels, "expected the labels of a run")) ?? {}
+  })
 
 /** Returns the path of a run's file. The config may have placed the file at an absolute path. */
 const pathIn = (run: string, file: string): string => (file.startsWith("/") ? file : `${run}/${file}`)

@@ -321,7 +321,7 @@ describe.concurrent("used wrongly", () => {
     [
       () => ["runs", "nowhere"],
       2,
-      "nowhere: there is no such folder; the subcommands are show, diff, compare and best",
+      "nowhere: there is no such folder; the subcommands are show, diff, compare, best, rename, note, tag, archive and delete",
     ],
     [() => ["runs", "./no/where"], 2, "./no/where: there is no such folder"],
     [() => ["runs", "package.json"], 2, "package.json: there is no such folder"],

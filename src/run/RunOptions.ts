@@ -1,6 +1,6 @@
 /** The options that a launcher (the `effect` command, a sweep) gives to a run as a service. `src/command/cli` provides them. */
 import { Context, type Effect } from "effect"
-import type { Override, Plain } from "../base/config/Config.ts"
+import type { ConfigError, Override, Plain } from "../base/config/Config.ts"
 import type { SentFile } from "../spread/cluster/sent/SentFile.ts"
 import type { RunIdentity } from "./identifier.ts"
 import { asSent, type SentTraining, withoutKeys } from "./spread/SentTraining.ts"
@@ -17,9 +17,9 @@ export interface RunOptions {
   readonly population?: Readonly<Record<string, string>>
   /**
    * An Effect that runs after all settings are checked and before anything is compiled or written. It gets the run's
-   * identity and its config with all defaults.
+   * identity and its config with all defaults, and may refuse the run.
    */
-  readonly onPlanned?: (identity: RunIdentity, effective: Plain) => Effect.Effect<void>
+  readonly onPlanned?: (identity: RunIdentity, effective: Plain) => Effect.Effect<void, ConfigError>
   /**
    * Tells whether a user has requested the folder `steps/{STEP}/` of the current step (the policy, its evaluation,
    * episodes to watch). The training runs this between two iterations. Writing the folder does not change the training.
@@ -54,7 +54,10 @@ export const sentTraining = (options: RunOptions, config?: Plain): SentTraining 
   return config === undefined ? undefined : { _tag: "Config", backend, config: asSent(config) }
 }
 
+/** The options of a run that a program starts itself, without a launcher. */
+export const withoutLauncher: RunOptions = { overrides: [], source: "Train.run", name: "run" }
+
 /** The launcher's options. Provide them by `Effect.provideService(RunOptions, { … })`; by default nothing is overridden. */
 export const RunOptions = Context.Reference<RunOptions>("effect-rl/train/RunOptions", {
-  defaultValue: () => ({ overrides: [], source: "Train.run", name: "run" }),
+  defaultValue: () => withoutLauncher,
 })

@@ -25,6 +25,7 @@ import { sha256 } from "../../base/config/sha256.ts"
 import * as Datasets from "../task/Datasets.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
 import { linesOf, valueOf } from "../../base/formats/jsonLines.ts"
+import { RunOptions, withoutLauncher } from "../../run/RunOptions.ts"
 import type { OwnPlace, RunStore } from "../../run/store/RunStore.ts"
 import { priceOf } from "../lm/middleware/budgeted.ts"
 import { Lm } from "../lm/Lm.ts"
@@ -65,13 +66,22 @@ export interface EvaluationOptions extends ReadOptions {
 
 /**
  * Runs the evaluation that a config describes, and returns its result. If the service `RunStore` resumes a stopped
- * evaluation, only the missing episodes are played.
+ * evaluation, only the missing episodes are played. The overrides of a launcher (`RunOptions`), such as the command
+ * `effect eval`, apply after those of the options.
  */
-export const fromConfig = (
+export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
   options: EvaluationOptions = {},
-): Effect.Effect<EvaluationResult, EvaluationError, EvaluationNeeds> =>
-  Effect.scoped(Effect.flatMap(prepare(config, options), execute))
+): Effect.fn.Return<EvaluationResult, EvaluationError, EvaluationNeeds | Scope.Scope> {
+  return yield* execute(yield* prepare(config, withLauncher(options, yield* RunOptions)))
+}, Effect.scoped)
+
+/** Adds the settings that the launcher overrides, and its names for the run and the config where the options have none. */
+const withLauncher = (options: EvaluationOptions, launcher: RunOptions): EvaluationOptions => {
+  if (launcher === withoutLauncher) return options
+  const { source, name, overrides } = launcher
+  return { source, name, ...options, overrides: [...(options.overrides ?? []), ...overrides] }
+}
 
 /** Opens the data set, the models, the agents and the scorers of an evaluation. Nothing is played or written yet. */
 export const prepare = Effect.fnUntraced(function* (

@@ -36,6 +36,7 @@ import { callFiles } from "../lm/callFiles.ts"
 import type { Recorder } from "../../run/record/Recorder.ts"
 import * as Layout from "../../run/Layout.ts"
 import * as Run from "../../run/Run.ts"
+import { RunOptions } from "../../run/RunOptions.ts"
 import { ValidationSummary } from "../../run/RunResult.ts"
 import { asSent, runIdOf } from "../../run/spread/SentTraining.ts"
 import type { RunSpec } from "../../run/RunSpec.ts"
@@ -119,8 +120,11 @@ interface EvaluationProgress {
 export const execute = Effect.fnUntraced(function* (
   prepared: PreparedEvaluation,
 ): Effect.fn.Return<EvaluationResult, ExecuteError, RunStore | Recorder | Scope.Scope> {
+  const { population = {}, onPlanned } = yield* RunOptions
+  const spec = specOf(prepared, population)
+  if (onPlanned !== undefined) yield* onPlanned(spec.identity, spec.config)
   return yield* Run.execute({
-    spec: specOf(prepared),
+    spec,
     startedAtMillis: yield* Clock.currentTimeMillis,
     place: prepared.place,
     results: [Layout.evaluation.episodes, Layout.evaluation.steps, Layout.evaluation.table],
@@ -136,7 +140,10 @@ export const execute = Effect.fnUntraced(function* (
   })
 })
 
-const specOf = ({ settings, tasks, contestants, effective }: PreparedEvaluation): RunSpec => {
+const specOf = (
+  { settings, tasks, contestants, effective }: PreparedEvaluation,
+  population: Readonly<Record<string, string>>,
+): RunSpec => {
   const names = contestants.map(({ name }) => name)
   const inPath = contestants.map(({ name, isNamed }) => (isNamed ? name : derivedName(name))).join("+")
   const total = contestants.length * tasks.size * settings.repeats
@@ -145,7 +152,7 @@ const specOf = ({ settings, tasks, contestants, effective }: PreparedEvaluation)
     kind: "evaluation",
     identity: {
       name: settings.name,
-      population: { environment: derivedName(tasks.name), algorithm: inPath },
+      population: { environment: derivedName(tasks.name), algorithm: inPath, ...population },
       seed: settings.seed,
     },
     config: effective,

@@ -144,8 +144,8 @@ const nothingStarts = Layer.unwrap(
  * Returns the identity and the config that a training would have. It runs the training until its settings are checked, and
  * stops there. With `dryRun` it starts none of the programs that the config names, so what they would report is not checked.
  */
-export const plannedOf = Effect.fnUntraced(function* (
-  training: LoadedTraining,
+export const plannedOf = Effect.fnUntraced(function* <E>(
+  training: Effect.Effect<unknown, E, Effect.Services<LoadedTraining>>,
   options: RunOptions,
   { dryRun = false }: { readonly dryRun?: boolean } = {},
 ) {

@@ -1,6 +1,6 @@
 /**
- * Defines `effect eval`, which evaluates a checkpoint of a training, the weights of a trainer's run, or the agents of a YAML
- * file. It can also print a finished evaluation again, or compare two evaluations.
+ * Defines `effect eval`, which evaluates a checkpoint of a training, the weights of a trainer's run, or the agents of a file.
+ * It can also print a finished evaluation again, or compare two evaluations.
  */
 import { Effect, Option } from "effect"
 import { exists } from "../../../base/config/files.ts"
@@ -9,6 +9,7 @@ import { evaluations, ofKind, requireConfig, runFolder, trainings } from "../fin
 import { withRunsOnDisk } from "../openRuns.ts"
 import { isBucket, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
+import { isProgram } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { evaluateFile } from "./evaluateFile.ts"
 import { evaluateRun } from "./evaluateRun.ts"
@@ -19,8 +20,8 @@ export const evaluate = subcommand(
   "eval",
   {
     description:
-      "Evaluate a run (play validation episodes from one of its checkpoints), or evaluate the agents that a YAML file names " +
-      "on its tasks (with scores, confidence intervals and comparisons), or compare two finished evaluations. The run of a " +
+      "Evaluate a run (play validation episodes from one of its checkpoints), or evaluate the agents of a file (YAML, or a " +
+      "program) on its tasks (with scores, confidence intervals and comparisons), or compare two finished evaluations. The run of a " +
       "language model's trainer is evaluated as such a file is. Ctrl-C keeps the finished episodes and prints the command " +
       "that resumes the evaluation.",
     examples: {
@@ -29,6 +30,7 @@ export const evaluate = subcommand(
       "effect eval latest --step 50176 --render": "Evaluate an earlier checkpoint and save an episode to look at",
       "effect eval results/…/run_letters --step 400": "Play the validation tasks with a trained language model",
       "effect eval tasks.yaml --set repeats=8": "Play the tasks of a file, each eight times",
+      "effect eval tasks.ts --seed 2": "Play the evaluation that a program exports",
       "effect eval tasks.yaml --resume latest": "Resume the newest unfinished evaluation with the name of this file",
       "effect eval before/0000 after/0000": "Compare two evaluations",
     },
@@ -38,7 +40,7 @@ export const evaluate = subcommand(
     const named = [input.target, ...Option.toArray(input.other)]
     const isInBucket = isBucket(input.resultsDir) || named.some(isBucket)
     if (!isInBucket) return yield* evaluateNamed(input)
-    if (Option.isNone(input.other) && isYaml(input.target) && !isBucket(input.target))
+    if (Option.isNone(input.other) && isFile(input.target) && !isBucket(input.target))
       return yield* usageError(
         "--results-dir s3://… does not work with a file: an evaluation is saved in a folder on disk",
       )
@@ -64,14 +66,14 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
     )
     return yield* compareEvaluations(left, right, json)
   }
-  if (isYaml(target)) {
+  if (isFile(target)) {
     const flagsWithoutEffect = flagsOfRuns.filter((flag) => flag !== "set")
     yield* refuseFlags(input, flagsWithoutEffect, "a run: effect eval RUN")
     return yield* evaluateFile(input)
   }
   if (/\.[a-z]+$/i.test(target) && !(yield* exists(target))) {
     return yield* usageError(
-      `${target}: there is no such file; expected a run, or a YAML file (.yaml) with an evaluation`,
+      `${target}: there is no such file; expected a run, or a file (.yaml, .ts, .js) with an evaluation`,
     )
   }
   const run = yield* runFolder(target, { folders, usable: usableFor(input), quiet })
@@ -87,6 +89,8 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
   yield* refuseFlags(input, [...flagsOfRuns, "cluster"], "the run of a training")
   yield* showEvaluation(run, json)
 })
+
+const isFile = (target: string): boolean => isYaml(target) || isProgram(target)
 
 /**
  * Selects the runs that `latest` may mean: with a flag about checkpoints, only trainings, because evaluations have no

@@ -1,20 +1,19 @@
 /**
- * Implements `effect eval tasks.yaml`: runs or resumes the evaluation in a YAML file, saves it in a folder, and prints its
- * tables.
+ * Implements `effect eval FILE`: runs or resumes the evaluation in a YAML file or in a module, saves it in a folder, and
+ * prints its tables.
  */
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
-import { isPlain } from "../../../base/config/Config.ts"
+import { ConfigError } from "../../../base/config/Config.ts"
 import { exists } from "../../../base/config/files.ts"
-import type { EvaluationOptions } from "../../../agents/evaluate/Evaluations.ts"
-import { backend, platform, recorder, runStore, terminalProgress } from "../../../node.ts"
+import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../../../node.ts"
 import { findRuns } from "../../../run/find/find-node.ts"
 import { newestFirst } from "../../../run/find/RunEntry.ts"
 import { isSameName } from "../../../run/identifier.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { silentSource } from "../../../run/read/disk-node.ts"
-import { kindOf, refuseUnknownKind } from "../../../run/RunSpec.ts"
-import { logsDir } from "../../../agents/training/logsDir.ts"
+import { RunOptions } from "../../../run/RunOptions.ts"
+import { kindOf } from "../../../run/RunSpec.ts"
 import { evaluations, printRun, readRun, runToResumeAt } from "../findRun.ts"
 import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
@@ -22,76 +21,73 @@ import { readMetrics, runToEnd } from "../run/finished.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
-import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
+import { isYaml } from "../userCode/yamlFile.ts"
 import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
 import { refuseFailures } from "./failures.ts"
+import { type LoadedEvaluation, loadEvaluation, notAnEvaluation } from "./loadEvaluation.ts"
 import { evaluationText } from "./showEvaluation.ts"
 import type { EvalFlags } from "./flags.ts"
 
-export const evaluateFile = (input: EvalFlags) => evaluateConfig(input).pipe(withConfigs(input.target))
+export const evaluateFile = (input: EvalFlags) => evaluateHere(input).pipe(withConfigs(input.target))
 
-const evaluateConfig = Effect.fnUntraced(function* (input: EvalFlags) {
+const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags) {
   const { target: file, json, quiet } = input
-  const { value: config, lines } = yield* readLocatedYaml(file)
-  if (!isPlain(config)) return yield* notKeys(file, config)
-  yield* refuseUnknownKind(config, { source: file, sources: lines })
-  const kind = kindOf(config)
-  // A file without `kind` may be an evaluation that lacks its data set.
-  if (kind !== "evaluation" && (kind !== "training" || "kind" in config || "env" in config)) {
-    const hint = `train it with effect run ${file}, then evaluate the run with effect eval RUN`
-    return yield* usageError(`${file}: this is a training, not an evaluation (it has no dataset); ${hint}`)
-  }
   const name = nameOf({ ...input, file })
-  const resume = yield* runToResume(input, name)
-  if (resume !== undefined && !quiet && !json) yield* printRun(input.resume, resume)
   const overrides = [
     ...Option.toArray(input.name).map((value) => ({ path: "name", value, source: "--name" })),
+    ...Option.toArray(input.seed).map((value) => ({ path: "seed", value, source: "--seed" })),
     ...(yield* Effect.forEach(input.set, parseSetting)),
   ]
-  return yield* playEvaluation(input, config, {
-    baseDir: dirname(file),
-    source: file,
-    name,
-    overrides,
-    lines,
+  const options: RunOptions = { overrides, source: file, name }
+  const evaluation = yield* loadEvaluation(file)
+  const resume = yield* runToResume(input, evaluation, options)
+  if (resume !== undefined && !quiet && !json) yield* printRun(input.resume, resume)
+  return yield* playEvaluation(input, evaluation, {
+    options,
+    program: isYaml(file) ? undefined : file,
     resume,
     resumeCommand: (directory) => resumeCommand(input, directory),
   })
 })
 
-/** Describes where the config of an evaluation comes from, and how the evaluation is resumed. */
-interface EvaluationSource extends Omit<EvaluationOptions, "placeOf"> {
+/** Describes how an evaluation is started and resumed. */
+interface EvaluationStart {
+  /** The settings that replace those of the evaluation, and the names of the config and of the run. */
+  readonly options: RunOptions
+  /** The module of the evaluation, which is saved in the run's folder. */
+  readonly program?: string | undefined
   /** The folder of the evaluation to resume. */
   readonly resume?: string | undefined
   readonly resumeCommand: (directory: string) => string
 }
 
-/** Plays or resumes the evaluation that a config describes, saves it in a folder, and prints its tables. */
+/** Plays or resumes an evaluation, saves it in a folder, and prints its tables. */
 export const playEvaluation = Effect.fnUntraced(function* (
   { resultsDir, quiet, json, backend: device, cluster, maxFailures }: EvalFlags,
-  config: unknown,
-  { resume, resumeCommand, ...options }: EvaluationSource,
+  evaluation: LoadedEvaluation,
+  { options, program, resume, resumeCommand }: EvaluationStart,
 ) {
-  const { EvaluationResult, fromConfig } = yield* Effect.promise(
-    () => import("../../../agents/evaluate/Evaluations.ts"),
-  )
-  const evaluation = fromConfig(config, {
-    ...options,
-    placeOf: (resultsDir) => Effect.map(logsDir(resultsDir), (placed) => ({ resultsDir: placed })),
-  })
+  const { EvaluationResult } = yield* Effect.promise(() => import("../../../agents/evaluate/execute.ts"))
   const storeOptions = {
     resultsDir,
+    program,
     // The file may name its own results folder, unless the user typed --results-dir.
     ownPlaces: resultsDir === defaultResultsDir,
     ...(resume === undefined ? {} : { resume }),
   }
   const sinks = recorder(...(quiet ? [] : [terminalProgress]))
+  const onPlanned: RunOptions["onPlanned"] = (_, effective) =>
+    kindOf(effective) === "evaluation"
+      ? Effect.void
+      : Effect.fail(refusal(notAnEvaluation(options.source, "it has no tasks to evaluate on")))
+  const run = Effect.provideService(evaluation, RunOptions, { ...options, onPlanned })
   yield* runToEnd(
     (onOpen) =>
       Effect.provide(
-        evaluation,
+        run,
         Layer.mergeAll(
           backend(device),
+          envPool,
           platform,
           sinks,
           runStore({ ...storeOptions, onOpen }),
@@ -111,9 +107,12 @@ export const playEvaluation = Effect.fnUntraced(function* (
   )
 })
 
+/** Makes the error of a run that is refused before it starts. */
+const refusal = (message: string): ConfigError => new ConfigError({ source: "", key: "", problem: message, message })
+
 /** Returns the command that resumes the evaluation, with all flags except those that change only what is printed. */
 const resumeCommand = (
-  { target, set, name, resultsDir, cluster, maxFailures }: EvalFlags,
+  { target, set, name, seed, resultsDir, cluster, maxFailures }: EvalFlags,
   directory: string,
 ): string => {
   const place = resultsDir === defaultResultsDir ? undefined : resultsDir
@@ -121,6 +120,7 @@ const resumeCommand = (
     resume: directory,
     set,
     name,
+    seed,
     "results-dir": place,
     cluster: resumedCluster(cluster),
     "max-failures": maxFailures.typed === "0" ? undefined : maxFailures.typed,
@@ -133,14 +133,14 @@ const resumeCommand = (
  * unfinished evaluation with the name of this file. If none is unfinished, it means the newest finished one, whose result is
  * printed again.
  */
-const runToResume = Effect.fnUntraced(function* (input: EvalFlags, nameOfFile: string) {
+const runToResume = Effect.fnUntraced(function* (input: EvalFlags, evaluation: LoadedEvaluation, options: RunOptions) {
   if (Option.isNone(input.resume)) return undefined
   const wanted = input.resume.value
   if (yield* exists(join(wanted, Layout.config))) return wanted
   const own = yield* ownPlace(input.target)
   const folders = own.resultsDir === undefined ? [input.resultsDir] : [input.resultsDir, own.resultsDir]
   if (wanted !== "latest") return yield* runToResumeAt(wanted, { folders, usable: evaluations })
-  const name = Option.isNone(input.name) && own.name !== undefined ? own.name : nameOfFile
+  const name = yield* nameOfEvaluation(input, evaluation, options)
   const entries = (yield* Effect.forEach(folders, (folder) => findRuns(folder, silentSource))).flat()
   const ofThisName = yield* Effect.filter(
     entries,
@@ -159,4 +159,17 @@ const runToResume = Effect.fnUntraced(function* (input: EvalFlags, nameOfFile: s
   if (newestFinished !== undefined) return newestFinished
   const message = `--resume latest: there is no evaluation named ${name} in ${folders.join(" or ")}`
   return yield* usageError(message)
+})
+
+/** Returns the name that a new run of the file would have. */
+const nameOfEvaluation = Effect.fnUntraced(function* (
+  { target, name }: EvalFlags,
+  evaluation: LoadedEvaluation,
+  options: RunOptions,
+) {
+  if (Option.isSome(name)) return name.value
+  if (isYaml(target)) return (yield* ownPlace(target)).name ?? options.name
+  const { plannedOf } = yield* Effect.promise(() => import("../../sweep/plan.ts"))
+  const planned = yield* Effect.option(plannedOf(evaluation, options))
+  return Option.match(planned, { onNone: () => options.name, onSome: ({ identity }) => identity.name })
 })

@@ -16,6 +16,7 @@ import { parseSetting } from "../run/overrides.ts"
 import { resumedCluster } from "../worker/cluster.ts"
 import { playEvaluation } from "./evaluateFile.ts"
 import { type EvalFlags, refuseFlags } from "./flags.ts"
+import { fromConfig } from "./loadEvaluation.ts"
 
 export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, named: string) {
   yield* refuseFlags(input, ["file", "render"], "the run of a policy")
@@ -56,11 +57,8 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
     value,
     source: "--episodes",
   }))
-  return yield* playEvaluation(input, config, {
-    baseDir: run,
-    source: "effect eval",
-    name,
-    overrides: [...episodes, ...settings],
+  return yield* playEvaluation(input, yield* fromConfig(config, { baseDir: run }), {
+    options: { source: "effect eval", name, overrides: [...episodes, ...settings] },
     resumeCommand: (directory) => resumeCommand(input, directory),
   })
 })

@@ -20,8 +20,8 @@ import { type CommandError } from "../../CommandError.ts"
 
 export const flags = {
   target: argument(
-    "run|tasks.yaml",
-    `${runArgument}; or a YAML file that names agents and a data set to evaluate them on`,
+    "run|file",
+    `${runArgument}; or a file with an evaluation: a YAML file, or a module whose default export is Evaluations.fromConfig({ … })`,
   ),
   other: argument("other-run", "A second finished evaluation, to compare with the first one task by task").pipe(
     Argument.optional,
@@ -52,6 +52,7 @@ export const flags = {
     "The folder in which evaluations are saved and runs are looked up; for runs also s3://BUCKET/PREFIX (default: results)",
   ),
   name: text("name", "name", "With a file: the evaluation's name (default: the file's name)"),
+  seed: number("seed", "seed", "With a file: the seed of all random numbers"),
   resume: text(
     "resume",
     "run",
@@ -71,8 +72,8 @@ export type EvalFlags = FlagValues<typeof flags>
 
 /** The flags that change how a run's checkpoint is evaluated. */
 export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const
-/** The flags that only change how the agents of a YAML file are evaluated. */
-export const flagsOfFiles = ["name", "resume"] as const
+/** The flags that only change how the agents of a file are evaluated. */
+export const flagsOfFiles = ["name", "seed", "resume"] as const
 type OptionalFlag = (typeof flagsOfRuns)[number] | (typeof flagsOfFiles)[number] | "cluster"
 
 /** Tells whether the user gave a flag, from its value: a switch that is true, a list with items, or a `Some`. */

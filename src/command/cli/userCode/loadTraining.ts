@@ -67,21 +67,41 @@ export const loadTraining = Effect.fnUntraced(function* (
   const path = resolve(file)
   if (!(yield* exists(path))) return yield* usageError(`${file}: there is no such file`)
   if (isYaml(path)) return yield* fromYaml(file, path, programHint)
-  if (![".ts", ".mts", ".js", ".mjs"].includes(extname(path))) {
+  if (!isProgram(path)) {
     const hint = (yield* exists(resolve(path, Layout.config)))
       ? `; this is a run: effect run ${file}/config.yaml repeats it, effect run FILE --resume ${file} resumes it`
       : ""
     return yield* usageError(`${file}: expected a .ts, .js or .yaml file${hint}`)
   }
+  const program = yield* loadProgram(file, { version, expected: "Train.run({ … })", isRun: isTraining })
+  return withStepsHint(Effect.map(program, toRunResult))
+})
+
+/** Tells whether a path ends like the name of a module whose default export can be a run. */
+export const isProgram = (file: string): boolean => [".ts", ".mts", ".js", ".mjs"].includes(extname(file))
+
+interface ProgramToLoad<A, E, R> {
+  readonly version?: string | undefined
+  /** The code that error messages tell the user to export. */
+  readonly expected: string
+  readonly isRun: (exported: unknown) => exported is Effect.Effect<A, E, R>
+}
+
+/** Loads the default export of a module: an Effect that runs a training or an evaluation. */
+export const loadProgram = Effect.fnUntraced(function* <A, E, R>(
+  file: string,
+  { version, expected, isRun }: ProgramToLoad<A, E, R>,
+) {
+  const path = resolve(file)
   yield* permitCode(file, path)
   const exported = yield* loadModule(file, path, version)
   if (exported === undefined) {
-    return yield* usageError(`${file}: it has no default export; expected export default Train.run({ … })`)
+    return yield* usageError(`${file}: it has no default export; expected export default ${expected}`)
   }
-  if (!isTraining(exported)) {
-    return yield* usageError(`${file}: its default export is ${notATraining(exported)}`)
+  if (!isRun(exported)) {
+    return yield* usageError(`${file}: its default export is ${notATraining(exported, expected)}`)
   }
-  return withStepsHint(Effect.map(guarded(file, exported), toRunResult))
+  return guarded(file, exported)
 })
 
 /** Asks the service `Trust` about a module, unless the user runs the module as with `node FILE`. */

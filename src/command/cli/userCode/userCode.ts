@@ -121,11 +121,10 @@ const mixedCopies = (file: string): string | undefined => {
 /** Tells whether a value can be the result of a run. A program without types may return anything. */
 const isResult = (value: unknown): boolean => typeof value === "object" && value !== null && "runDir" in value
 
-/** Describes a default export that isn't a training, and tells what to export instead. */
-export const notATraining = (exported: unknown): string => {
-  if (exported instanceof Promise) return "a promise; expected Train.run({ … }) itself, or export default await …"
-  if (typeof exported === "function")
-    return "a function; expected Train.run({ … }) itself, not a function that returns it"
+/** Describes a default export that isn't a run, and tells what to export instead, such as `Train.run({ … })`. */
+export const notATraining = (exported: unknown, expected: string): string => {
+  if (exported instanceof Promise) return `a promise; expected ${expected} itself, or export default await …`
+  if (typeof exported === "function") return `a function; expected ${expected} itself, not a function that returns it`
   const kind = exported === null ? "null" : typeof exported === "object" ? "an object" : `a ${typeof exported}`
-  return `${kind}; expected Train.run({ … })`
+  return `${kind}; expected ${expected}`
 }

@@ -82,14 +82,14 @@ describe("a default export", () => {
 
   it("that is no training is named", () => {
     assert.include(
-      notATraining(Promise.resolve(1)),
+      notATraining(Promise.resolve(1), "Train.run({ … })"),
       "a promise; expected Train.run({ … }) itself, or export default await …",
     )
     assert.include(
-      notATraining(() => 1),
+      notATraining(() => 1, "Train.run({ … })"),
       "a function; expected Train.run({ … }) itself, not a function that returns it",
     )
-    assert.include(notATraining(null), "null; expected Train.run({ … })")
+    assert.include(notATraining(null, "Train.run({ … })"), "null; expected Train.run({ … })")
   })
 })
 

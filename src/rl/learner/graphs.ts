@@ -68,7 +68,7 @@ export const gradientOf = ({ layout, weights }: Net, loss: Tensor): Tensor => {
   return layout.flatten(Object.fromEntries(names.map((key, index) => [key, slopes[index]])))
 }
 
-/** Builds the step along a gradient: the part of `descend` that comes after the gradient. */
+/** Builds the step against a gradient: the part of `descend` that comes after the gradient. */
 export const follow = (
   { theta }: Pick<Net, "theta">,
   gradient: Tensor,

@@ -7,7 +7,7 @@ import { makeRolloutLearner } from "./rollout/RolloutLearner.ts"
 
 /**
  * Compiles the learner of a configured algorithm for a task. An on-policy algorithm only describes its learner; this
- * function decides where its rollouts are played and how its minibatches are divided.
+ * function compiles it to a learner that plays rollouts in JavaScript, or to one that plays them in the graph.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
  * Turns the state of a learner into the arrays of a checkpoint, and restores it from them. Learners use it. It works on
- * arrays in memory; `src/rl/train/checkpointing.ts` writes and reads the files.
+ * arrays in memory; `src/rl/train/checkpointing.ts` makes files of them, and `resume.ts` reads the files.
  */
 import { Effect, Record } from "effect"
 import type { Program } from "../../tensor/backend/Backend.ts"

@@ -1,6 +1,6 @@
 /**
- * Computes targets and losses of DDPG, TD3 and SAC, which learn a policy over continuous actions with one or more
- * critics.
+ * Computes targets and losses of algorithms that learn a policy with one or more critics, such as DDPG, TD3, SAC (also
+ * for discrete actions) and TQC.
  *
  * Names carry the time index, as in `qLearning.ts`: a transition leads from the state s_tm1 (time t − 1) to the reward
  * `r_t` and the state s_t. `q_tm1` and `q_t` are lists: each critic's values of an action in s_tm1, and of an action in
@@ -92,7 +92,7 @@ export const softValue = ({
   return sum(mul(exp(logProbabilities_t), sub(q_t, mul(alpha, logProbabilities_t))), -1)
 }
 
-/** Computes the mean of the squared errors of all critics to one target: E[(Q₁ − y)² + (Q₂ − y)²]. */
+/** Computes the sum of all critics' squared errors to one target, averaged over rows: E[(Q₁ − y)² + (Q₂ − y)²]. */
 export const criticLoss = ({ q_tm1, target }: Tensors<"target"> & { readonly q_tm1: CriticValues }): Tensor => {
   expectShape("criticLoss", target.shape, numbered("q_tm1", q_tm1))
   return mean(q_tm1.map((values) => square(sub(values, target))).reduce((sum, errors) => add(sum, errors)))

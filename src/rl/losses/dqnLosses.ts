@@ -90,8 +90,8 @@ const importanceIn = ({ prioritised }: LossConfig, batch: { readonly importance:
   prioritised === null ? undefined : batch.importance
 
 /**
- * Computes the target y = r + γⁿ v; with `rescale`, y = h(r + γⁿ h⁻¹(v)) if the network's values are on the scale of h
- * (`rescaled`).
+ * Computes the target y = r + d v with the batch's discount d; with `rescale`, y = h(r + d h⁻¹(v)) if the network's values
+ * are on the scale of h (`rescaled`).
  */
 const targetOf = ({ rescale }: ValueConfig, at: Parameters<typeof tdTarget>[0]): Tensor =>
   rescale ? rescaled(tdTarget({ ...at, v_t: unrescaled(at.v_t) })) : tdTarget(at)
@@ -99,9 +99,9 @@ const targetOf = ({ rescale }: ValueConfig, at: Parameters<typeof tdTarget>[0]):
 /**
  * Computes the loss of DQN: L = E[w · huber(Q(s, a) − y)] with the target y = r + γⁿ Q′(s′, a′). Q′ is the target
  * network, a′ the action that the online network (if `double`) or the target network chooses, and w the importance
- * weight of prioritised replay (1 without it). The batch's `discounts` hold γⁿ, and 0 where the episode terminated; a
- * truncated episode keeps the value of its final observation. With `rescale` the values are on another scale: see `targetOf`.
- * Also returns the absolute error of each row.
+ * weight of prioritised replay (1 without it). The batch's `discounts` hold γⁿ, and 0 where the episode terminated. If it
+ * was truncated after k ≤ n steps, they hold γᵏ, and s′ is its final observation. With `rescale` the values are on another
+ * scale: see `targetOf`. Also returns the absolute error of each row.
  */
 export const dqnLoss = (
   config: ValueConfig,

@@ -1,10 +1,11 @@
 /**
- * Computes losses for learning a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
+ * Computes losses of policies and critics that learn from rollouts or demonstrations, and the parts and metrics of such
+ * losses. A loss is a scalar to minimise, averaged over rows.
  *
- * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is log
+ * Names carry the time index: in row t the action a_t was chosen in the state s_t. `logProbability_t` is log
  * π(a_t | s_t) under the weights that are learned, `logProbabilityOld_t` under the weights that chose the action a_t.
  * `advantage_t` (A_t) is the advantage of a_t, `v_t` the critic's value of s_t, `vOld_t` its value at the time of the
- * rollout, and `target_t` (G_t) the return that `v_t` is trained towards. All have the shape [rows].
+ * rollout, and `target_t` (G_t) the return that `v_t` is trained towards. These all have the shape [rows].
  */
 import * as Graph from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
@@ -137,8 +138,9 @@ export const valueLoss = ({ v_t, target_t }: { readonly v_t: Tensor; readonly ta
 }
 
 /**
- * Computes the squared error of a critic whose value may move by at most ε in an update, as in OpenAI's baselines:
- * E[max((V(s_t) − G_t)², (V_old(s_t) + clip(V(s_t) − V_old(s_t), −ε, ε) − G_t)²)].
+ * Computes the clipped error of a critic, as in OpenAI's baselines: the larger of the squared errors of its value and of
+ * this value clipped to V_old(s_t) ± ε, E[max((V(s_t) − G_t)², (V_old(s_t) + clip(V(s_t) − V_old(s_t), −ε, ε) − G_t)²)].
+ * Where the second is larger, no gradient flows.
  *
  * @example
  * ```ts

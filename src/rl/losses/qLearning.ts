@@ -1,5 +1,6 @@
 /**
- * Computes targets and losses of algorithms that learn the values of discrete actions.
+ * Computes values, targets and weighted means for algorithms that learn the values of discrete actions. `dqnLosses.ts` has
+ * the losses.
  *
  * Names carry the time index: a transition leads from `s_tm1` (time t − 1) by the action `a_tm1` to the reward `r_t`
  * and the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape [rows,

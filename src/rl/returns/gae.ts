@@ -99,7 +99,7 @@ export const scalar32 = (columns: SweepColumns<Float32Array>): void => {
   }
 }
 
-/** Computes in float32, by the SIMD module if the engine can run it and a row has the four elements that it needs. */
+/** Computes in float32, by the SIMD module if the engine can run it and there are at least four envs. */
 export const sweep32 = (columns: SweepColumns<Float32Array>): void => {
   if (simd === undefined || columns.lastValues.length < 4) scalar32(columns)
   else vector32(simd, columns)

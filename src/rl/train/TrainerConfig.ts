@@ -28,7 +28,10 @@ export interface TrainerOptions {
    * algorithm's own setting applies.
    */
   readonly trainMode?: "nstep" | "onestep"
-  /** The kind of value targets: λ-returns; `NSTEP` sets λ to 1. If left out, the algorithm's own setting applies. */
+  /**
+   * The kind of returns, for advantages and value targets: λ-returns; `NSTEP` sets λ to 1. If left out, the algorithm's
+   * own setting applies.
+   */
   readonly returns?: "NSTEP" | "GAE" | "LAMBDA"
   /** The number of env steps of the training, over all envs. @default 50000000 */
   readonly totalSteps?: number

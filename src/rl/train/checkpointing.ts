@@ -1,4 +1,4 @@
-/** Saves a training (weights, learner, envs) as a checkpoint in the run's folder. `resume.ts` restores it. */
+/** Saves a training (weights, learner, envs, counters) as a checkpoint in the run's folder. `resume.ts` restores it. */
 import { Effect, Record } from "effect"
 import { ConfigError, isPlain } from "../../base/config/Config.ts"
 import { tidyFolder } from "../../base/config/files.ts"
@@ -18,7 +18,10 @@ import type { Plan } from "./plan.ts"
 import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 
-/** Saves weights, the learner's state and the envs, even in mid-episode. Must be called between two iterations. */
+/**
+ * Saves weights, the learner's state, the envs, even in mid-episode, and exported policies. `Run.ts` adds the counters
+ * (`TrainingState`) in `runtime.json`. Must be called between two iterations.
+ */
 export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   training: Training,
   state: TrainingState,

@@ -2,7 +2,7 @@ import type { Tensor } from "./Tensor.ts"
 
 /**
  * Describes a program for a backend to compile: a graph with named inputs and outputs, and with state (weights,
- * optimiser moments) that stays in the compiled program and is replaced by its `next` value at the end of every call.
+ * optimiser moments) that stays in the compiled program and is replaced by its `next` value after each run of the graph.
  * Learners and models make such a spec; the compilers `wasm` and `onnx` and the `reference` backend read it.
  */
 export interface ProgramSpec {
@@ -60,7 +60,7 @@ export interface Minibatches {
 /** The name of the feed [count, batch] that lists, for each minibatch, the indices of the rows that it reads. */
 export const indicesFeed = "indices"
 
-/** Lists the states that have a next value, which replaces them at the end of each call. */
+/** Lists the states that have a next value. */
 export const changing = (spec: ProgramSpec): ReadonlyArray<readonly [string, ChangingState]> =>
   Object.entries(spec.state).flatMap(([name, { tensor, next, stacked = false }]) =>
     next === undefined ? [] : [[name, { tensor, next, stacked }] as const],

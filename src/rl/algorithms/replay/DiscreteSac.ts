@@ -29,7 +29,7 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
   readonly activation?: "tanh" | "relu"
   /** The learning rate of the actor, of the critics and of the temperature. @default 0.0005 */
   readonly learningRate?: Learner.Scheduled
-  /** The share by which the target critics move towards the critics in each update. @default 0.01 */
+  /** The share by which the target critics move towards the critics in each gradient step. @default 0.01 */
   readonly tau?: number
   /**
    * The entropy temperature, which is the weight of the policy's entropy; null learns it, and so does `auto_0.1`, which starts at

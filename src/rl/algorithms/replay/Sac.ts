@@ -31,7 +31,7 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
   readonly learningRate?: Learner.Scheduled
   /** The learning rate of the critics; null takes the actor's learning rate. @default null */
   readonly criticLearningRate?: Learner.Scheduled | null
-  /** The share by which the target critics move towards the critics in each update. @default 0.005 */
+  /** The share by which the target critics move towards the critics in each gradient step. @default 0.005 */
   readonly tau?: number
   /**
    * The entropy temperature, which is the weight of the policy's entropy; null learns it, and so does `auto_0.1`, which starts at

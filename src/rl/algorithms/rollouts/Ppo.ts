@@ -5,8 +5,9 @@
  * - Below, with formulas in `rl/losses/policyGradient.ts`: advantages normalised in each minibatch; the clipped surrogate
  *   objective; value loss clipping; overall loss and entropy bonus; debug variables (explained variance is in
  *   `rl/learner/rollout/RolloutLearner.ts`). Early stopping by KL, which is not one of the 37, is below too.
- * - Set below and done elsewhere: generalised advantage estimation (`rl/returns/gae.ts`); the ε of Adam and global gradient
- *   clipping (`tensor/graph/optimisers.ts`); learning rate annealing (`learningRateOf` in `rl/learner/parts.ts`).
+ * - Set below or in `rl/learner/rollout/fields.ts`, and done elsewhere: generalised advantage estimation
+ *   (`rl/returns/gae.ts`); the ε of Adam and global gradient clipping (`tensor/graph/optimisers.ts`); learning rate
+ *   annealing (`learningRateOf` in `rl/learner/parts.ts`).
  * - `rl/learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, keeps actions as they were
  *   before clipping, and bootstraps from the final observation of a truncated episode.
  * - `rl/learner/rollout/update.ts`: several epochs of minibatches, shuffled without replacement; for an LSTM, whole
@@ -60,7 +61,10 @@ export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOp
 }
 
 export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriticLearningOptions {
-  /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
+  /**
+   * Uses the larger of two squared errors of the critic: of its value, and of this value clipped to ± `clip` around its
+   * value in the rollout; false uses only the first. @default true
+   */
   readonly clipValue?: boolean
   /**
    * A loss of your own in place of PPO's: a function of a minibatch and of the network's outputs, which include PPO's
@@ -97,7 +101,7 @@ export const ppoFields = {
   loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
 }
 const ClippedConfig = Schema.Struct(ppoFields)
-/** The settings that the loss and the learner read. VIN and RND have them, too. */
+/** The settings that the loss and the learner read. VIN, RND and GAIL have them, too. */
 type ClippedConfig = typeof ClippedConfig.Type
 export const PpoConfig = Schema.Struct({
   ...ppoFields,

@@ -17,7 +17,10 @@ export interface VinOptions extends ClippingOptions {
   readonly valueCoefficient?: number
   /** The learning rate of Adam. @default 0.001 */
   readonly learningRate?: Learner.Scheduled
-  /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
+  /**
+   * Uses the larger of two squared errors of the critic: of its value, and of this value clipped to ± `clip` around its
+   * value in the rollout; false uses only the first. @default true
+   */
   readonly clipValue?: boolean
   /**
    * A loss of your own in place of PPO's: a function of a minibatch and of the network's outputs, which include PPO's

@@ -123,8 +123,9 @@ export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize
   actions: actionColumn(actionSpace),
   /** The discounted sum of the transition's rewards. */
   rewards: f32(),
+  /** The observations after the transitions. Where the episode terminated, it can be the first one of the next episode. */
   nextObservations: f32(sizeOf(observationSpace)),
-  /** The factor of the next observation's value: γⁿ, or 0 where the episode terminated. */
+  /** The factor of the next observation's value: γᵏ after k steps (fewer than n if truncated), 0 where it terminated. */
   discounts: f32(),
   /** The importance weight of the transition; 1 for all without prioritised replay. */
   importance: f32(),
@@ -154,7 +155,7 @@ export const sequenceColumns = (
     actions: { ...action, shape: [length, ...action.shape] },
     /** The discounted sums of the rewards of the transitions that begin there. */
     rewards: f32(length),
-    /** The factors of the values of the observations after the transitions: γⁿ, or 0 where the episode terminated. */
+    /** The factors of the values of the observations after the transitions, as in `replayColumns`. */
     discounts: f32(length),
     /** The observations after the transitions, counted from the first learned observation. */
     next: i32(length),

@@ -33,9 +33,9 @@ import { tooLarge } from "./storage.ts"
 
 /**
  * Makes a learner that stores env steps in a replay buffer and learns from batches that it draws from there: DQN, SAC
- * and TD3. In each iteration it acts for `trainEvery` env steps, then updates its networks with `gradientSteps`
- * batches. If one step of all envs is more env steps than that, several updates follow it: the number of updates
- * depends only on the number of env steps.
+ * and TD3. In each iteration it acts for `trainEvery` env steps, rounded up to whole steps of all envs. Then, once
+ * there are enough steps to learn from, it takes the updates that are due, one for every `trainEvery` env steps of the
+ * run. Each update takes `gradientSteps` gradient steps.
  */
 export const replayLearner = Effect.fnUntraced(function* <
   N extends string,

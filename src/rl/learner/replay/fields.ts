@@ -18,7 +18,10 @@ export interface BufferOptions extends OptimiserOption {
   readonly bufferSize?: number
   /** The number of transitions that each gradient step learns from. @default 256 */
   readonly batchSize?: number
-  /** The number of env steps before the first update, over all envs; their actions are random. @default 1000 */
+  /**
+   * The number of env steps before the first update, over all envs; their actions are random. The first update also waits
+   * until there are enough transitions for a batch. @default 1000
+   */
   readonly learningStarts?: number
   /**
    * The number of env steps between two updates, over all envs. If a step of all envs is more than that, several updates follow

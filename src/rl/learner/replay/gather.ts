@@ -85,7 +85,7 @@ export const drawPlaces = (gathering: Gathering, random: Stream, into: Int32Arra
 
 /**
  * Writes the reward and the discount of the transition at a place to a row, and returns the number of its steps.
- * `ending` says how the episode ended with the transition's first step.
+ * `firstEnding` says how the episode ended with the transition's first step; 0 if it did not end.
  */
 const sumUp = (
   { ring, nsteps, discountPowers }: Gathering,
@@ -114,8 +114,8 @@ export const gatherTransitions = (gathering: Gathering, drawn: Int32Array, into:
   const { ring } = gathering
   const { rows, rowWidth, actionAt, endingAt } = ring
   const { observations, actions, nextObservations, discounts } = into
-  // First read three numbers of each transition into the batch: where its step begins, the ending, and where the next
-  // observation ends. So the cache misses of many rows overlap, which saves much time.
+  // First read three numbers of each transition: where its step begins, the ending, and where the next observation ends. So
+  // the cache misses of many rows overlap, which saves much time. The next loop uses the ending, and overwrites all three.
   for (let row = 0; row < drawn.length; row++) {
     const at = drawn[row] * rowWidth
     observations[row] = rows[at]

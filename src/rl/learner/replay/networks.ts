@@ -41,7 +41,7 @@ type PerNetwork<Name extends string, A> = Readonly<Record<Name | "actor", A>>
 
 /** The outputs of an update's graph. */
 export interface Update {
-  /** The next weights of networks and target networks, and the next states of optimisers. */
+  /** All states that the update changes: weights of networks and target networks, moments of optimisers, and others. */
   readonly states: NextStates
   readonly metrics: Readonly<Record<string, Tensor>>
   /** The error of each transition or sequence; only an experience made by `withPriorities` needs it. */
@@ -73,15 +73,15 @@ interface CompiledReplayUpdate<N extends string> {
   /** Copies the networks to their target networks. */
   readonly copyTargets: Effect.Effect<void, BackendError>
   readonly weights: Learner["weights"]
-  /** The states of optimisers and the target networks, for a checkpoint. */
+  /** All states except the networks' weights, for a checkpoint: those of target networks, optimisers, and others. */
   readonly optimizer: Effect.Effect<NamedArrays, BackendError>
   readonly start: NonNullable<Learner["start"]>
   readonly restore: (weights: NamedTensors, checkpoint: SavedState) => ReturnType<Learner["restore"]>
 }
 
 /**
- * Compiles the update of an experience, and draws the first weights. The networks' weights, those of their target networks,
- * and the states of optimisers are states of its program.
+ * Compiles the update of an experience, and draws the first weights. All that an update changes is a state of its program:
+ * the weights of networks and target networks, the moments of optimisers, and others, such as SAC's learned temperature.
  */
 export const compileUpdate = Effect.fnUntraced(function* <
   N extends string,
@@ -100,7 +100,7 @@ export const compileUpdate = Effect.fnUntraced(function* <
   const update = yield* backend.compile(spec)
   // Without prioritised replay, only a loss of the user's own can read importance weights.
   if (experience.priorities === null && "importance" in spec.inputs) floatsOf(update.feeds, "importance").fill(1)
-  /** Reads and restores the states other than the weights: optimisers and target networks. */
+  /** Reads and restores all states except the networks' weights. */
   const others = statesOf(update, spec, names)
   const copied = Record.map(layouts, ({ size }) => new Float32Array(size))
   const copyTargets = Effect.forEach(

@@ -2,9 +2,9 @@
  * Holds the stored steps of a replay buffer: one ring of steps for each env, from which `gather.ts` reads batches.
  *
  * A step is an observation, the action taken there, the reward, and whether the episode ended. Its next observation is the
- * env's next step in the ring, so no observation is stored twice; the final observations of episodes are stored in a separate
- * array. A *place* is the index of a step in the buffer. All numbers of a step except images are contiguous, and so are the
- * steps of an env, so that a transition is read from one region of memory.
+ * env's next step in the ring, so no observation is stored twice. The final observation of a truncated episode, or with
+ * hindsight of every episode, is stored in `finals.ts`. A *place* is the index of a step in the buffer. All numbers of a
+ * step except images are contiguous, and so are the steps of an env, so that a transition is read from one region of memory.
  */
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
@@ -170,7 +170,10 @@ export const readAction = (ring: Ring, place: number, into: Float32Array | Int32
   for (let element = 0; element < actionSize; element++) into[row * actionSize + element] = rows[at + element]
 }
 
-/** Copies the observation that followed a step with this ending, which is the final one if the episode ended with it. */
+/**
+ * Copies the observation that followed a step with this ending. If the episode ended with it, this is the final one where it
+ * is stored; else it is the first one of the next episode, whose value does not count, because the discount is 0.
+ */
 export const readNext = (ring: Ring, place: number, ending: number, into: Float32Array, row: number): void => {
   if (keepsFinal(ring, ending)) ring.finals.read(place, into, row)
   else readObservation(ring, after(ring, place), into, row)

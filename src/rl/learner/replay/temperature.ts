@@ -18,7 +18,10 @@ export interface TemperatureConfig {
 
 const isPositive = Schema.is(positive)
 
-/** Returns the initial temperature that the text `auto` or `auto_0.1` names; undefined for another text. */
+/**
+ * Returns the initial temperature that a text such as `auto_0.1` names; undefined for another text. For `auto`, which names
+ * none, it returns 1, but the temperature starts at `alphaStart`.
+ */
 const startOf = (text: string): number | undefined => {
   if (text === "auto") return 1
   const [, start] = /^auto_(.*\d.*)$/.exec(text) ?? []
@@ -72,7 +75,7 @@ interface Temperature {
 export const temperature = ({ alpha: setting, alphaStart }: TemperatureConfig, learningRate: Tensor): Temperature => {
   if (typeof setting === "number") return { alpha: setting, step: () => ({}), metrics: {} }
   const start = setting === null || setting === "auto" ? alphaStart : (startOf(setting) ?? alphaStart)
-  // States start at 0, so this state is the logarithm of α divided by its initial value.
+  // States start at 0, so this state is log(α / α₀), where α₀ is the initial temperature.
   const change = state("logAlpha", [1])
   const alpha = exp(start === 1 ? change : add(change, Math.log(start)))
   return {

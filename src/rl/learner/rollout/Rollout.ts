@@ -139,8 +139,8 @@ const stepNoiseOf = ({
 }
 
 /**
- * Plays the rollout: acts in the envs, then evaluates the observations after the last step and those of truncated
- * episodes.
+ * Plays the rollout: acts in the envs, then evaluates the final observations of truncated episodes and the observations
+ * after the last step.
  */
 const collect = function* (playing: RolloutPlaying, envs: AnyBatchEnv, iteration: number): Steps<void> {
   const { steps, numEnvs, act, hooks, envActions, keptColumns } = playing

@@ -28,7 +28,10 @@ export interface RolloutOptions extends OptimiserOption {
    * the run's progress, 0 to 1, to the factor of the learning rate. @default "linear"
    */
   readonly schedule?: ScheduleCourse | Schedule
-  /** The kind of value targets: `LAMBDA` and `GAE` both are λ-returns, and `NSTEP` sets their λ to 1. @default "GAE" */
+  /**
+   * The kind of returns, for advantages and value targets: `LAMBDA` and `GAE` both are λ-returns, and `NSTEP` sets their λ
+   * to 1. @default "GAE"
+   */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
   /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. @default "nstep" */
   readonly trainMode?: "nstep" | "onestep"

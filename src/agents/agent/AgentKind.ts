@@ -27,6 +27,7 @@ import type { Lm } from "../lm/Lm.ts"
 import { LmConfig } from "../lm/LmConfig.ts"
 import type { Agent } from "./Agent.ts"
 import type { AgentError } from "./AgentError.ts"
+import { AgentTexts } from "./AgentTexts.ts"
 import type { AgentSettings } from "./Conversation.ts"
 import { type From, inject } from "./internal/prompts.ts"
 import * as HistoryList from "./memory/HistoryList.ts"
@@ -96,7 +97,13 @@ export interface DecodedAgent {
    * files.
    */
   readonly config: Plain
-  readonly lmConfig: LmConfig
+  /** The model; null for an agent with code of its own that asks none through us. */
+  readonly lmConfig: LmConfig | null
+  /**
+   * The texts of the agent that can be replaced by `AgentTexts`, by name. An agent with code of its own names them when it
+   * first asks for them.
+   */
+  readonly texts: () => Readonly<Record<string, string>>
   /** Asks the service `Trust` about the programs that the agent would start. `make` does this, too. */
   readonly permit: Effect.Effect<void, ConfigError>
   readonly make: Effect.Effect<Agent, ConfigError | AgentError, Lm>
@@ -159,19 +166,20 @@ export const make = <Config extends CommonAgentSettings & { readonly memoryConfi
     const encoded: unknown = Schema.encodeSync(schema)(config)
     const plain = isPlain(encoded) ? encoded : {}
     const { texts, config: completeConfig } = yield* inject(plain, ["systemPrompt", ...prompts], fileNames, from)
-    const settings = settingsOf(config, texts["systemPrompt"] ?? null)
     const permit = rules.permit?.(config, from) ?? Effect.void
     return {
       type,
       config: decodedMemory === null ? completeConfig : { ...completeConfig, memoryConfig: decodedMemory.config },
       lmConfig: config.lmConfig,
       permit,
-      make: Effect.andThen(
-        permit,
-        Effect.suspend(() =>
-          rules.make(config, { settings, texts, memory: decodedMemory?.make ?? Effect.succeed(null) }),
-        ),
-      ),
+      texts: () => texts,
+      make: Effect.gen(function* () {
+        yield* permit
+        const current = { ...texts, ...(yield* AgentTexts) }
+        const settings = settingsOf(config, current["systemPrompt"] ?? null)
+        const memory = decodedMemory?.make ?? Effect.succeed(null)
+        return yield* rules.make(config, { settings, texts: current, memory })
+      }),
     }
   }),
 })

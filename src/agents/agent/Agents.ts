@@ -124,6 +124,49 @@ export const Kinds = Context.Reference<ReadonlyArray<AgentKind>>("effect-rl/agen
   defaultValue: () => builtIn,
 })
 
+const isKind = (value: unknown): value is AgentKind =>
+  typeof value === "object" && value !== null && "decode" in value && typeof value.decode === "function"
+
+/** Replaces the kind in an agent's config by its name, and adds it to `kinds`. */
+const nameKind = (agent: unknown, kinds: Set<AgentKind>): unknown => {
+  if (isKind(agent)) {
+    kinds.add(agent)
+    return { type: agent.type }
+  }
+  if (!isPlain(agent) || !isKind(agent.type)) return agent
+  kinds.add(agent.type)
+  return { ...agent, type: agent.type.type }
+}
+
+/**
+ * Lets configs that are made in code have kinds of agents as values: `agent: myKind`, `agent: { type: myKind, … }`, and the
+ * same in `agents`. Passes on the config with the names of these kinds, and makes them known to it.
+ */
+export const withOwnKinds = Effect.fnUntraced(function* <A, E, R>(
+  config: unknown,
+  use: (config: unknown) => Effect.Effect<A, E, R>,
+): Effect.fn.Return<A, E | ConfigError, R> {
+  if (!isPlain(config)) return yield* use(config)
+  const kinds = new Set<AgentKind>()
+  const { agents } = config
+  const all = Array.isArray(agents)
+    ? agents.map((agent) => nameKind(agent, kinds))
+    : isPlain(agents) && Object.fromEntries(Object.entries(agents).map(([name, one]) => [name, nameKind(one, kinds)]))
+  const named = {
+    ...config,
+    ...("agent" in config && { agent: nameKind(config.agent, kinds) }),
+    ...(all !== false && { agents: all }),
+  }
+  const types = [...kinds].map(({ type }) => type)
+  const twice = types.find((type, at) => types.indexOf(type) !== at)
+  if (twice !== undefined) {
+    const problem = `expected different names, found two kinds of agents with the name "${twice}"`
+    return yield* ConfigError.at({ source: "agents" }, "type", problem)
+  }
+  const others = (yield* Kinds).filter(({ type }) => !types.includes(type))
+  return yield* Effect.provideService(use(named), Kinds, [...others, ...kinds])
+})
+
 /** Replaces the field `memoryConfig`, which accepts any object, by one that lists the built-in kinds of memory. */
 const withMemory = { memoryConfig: withDefault(Schema.NullOr(MemoryConfig), null) }
 

@@ -84,9 +84,15 @@ const withLauncher = (options: EvaluationOptions, launcher: RunOptions): Evaluat
 }
 
 /** Opens the data set, the models, the agents and the scorers of an evaluation. Nothing is played or written yet. */
-export const prepare = Effect.fnUntraced(function* (
+export const prepare = (
   config: unknown,
   options: EvaluationOptions = {},
+): Effect.Effect<PreparedEvaluation, PrepareError, Lms.LmNeeds | Scope.Scope> =>
+  Agents.withOwnKinds(config, (named) => prepareNamed(named, options))
+
+const prepareNamed = Effect.fnUntraced(function* (
+  config: unknown,
+  options: EvaluationOptions,
 ): Effect.fn.Return<PreparedEvaluation, PrepareError, Lms.LmNeeds | Scope.Scope> {
   const { baseDir = ".", placeOf = (resultsDir: string) => Effect.succeed({ resultsDir }) } = options
   const sections = yield* read(config, options)
@@ -106,7 +112,7 @@ export const prepare = Effect.fnUntraced(function* (
     openLm: (lmConfig) => openLm(lmConfig, ["scorers", "judge", "lmConfig"]),
   })
   const decoded = yield* Effect.forEach(sections.agents, (one) => decodedAgent(one, from, baseDir))
-  const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig.model })))
+  const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig?.model ?? null })))
   const duplicate = names.find((one, at) => names.indexOf(one) < at)
   if (duplicate !== undefined) {
     return yield* ConfigError.at({ source }, "agents", `expected different names, found "${duplicate}" twice`)
@@ -120,7 +126,7 @@ export const prepare = Effect.fnUntraced(function* (
         type,
         model: agent.model,
         protocol: Evaluate.frozen(agent, { maxSteps: settings.maxStepsPerEpisode }),
-        price: agent.model === null ? undefined : priceOf(agent.model, lmConfig.prices),
+        price: lmConfig === null ? undefined : priceOf(lmConfig.model, lmConfig.prices),
       }
     }),
   )
@@ -154,7 +160,7 @@ export const prepare = Effect.fnUntraced(function* (
       scorers: scorers.map(({ config: plain }) => scorerIdentity(plain)),
     },
     other: earlier?.rows ?? null,
-    logCalls: decoded.some(({ lmConfig }) => lmConfig.logCalls),
+    logCalls: decoded.some(({ lmConfig }) => lmConfig?.logCalls === true),
     spent,
     source,
     place: settings.output.resultsDir === null ? undefined : yield* placeOf(settings.output.resultsDir),

@@ -11,6 +11,7 @@ import {
 import { unplacedModel } from "../../base/config/places.ts"
 import { permitAddress } from "../lm/addressTrust.ts"
 import { SpendingCounter } from "../lm/middleware/budgeted.ts"
+import type { LmService } from "../lm/Lm.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
 import * as Lms from "../lm/Lms.ts"
 import * as Datasets from "../task/Datasets.ts"
@@ -21,15 +22,20 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
   const needs = yield* Effect.context<Lms.LmNeeds>()
   /** Counts the calls, tokens and cost of all models together. */
   const spent = new SpendingCounter()
-  /** Opens the model with this config. `prefix` has the keys of its section, for error messages. */
-  const openLm = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
-    Effect.andThen(
+  /**
+   * Opens the model with this config; null opens one that nobody asks. `prefix` has the keys of its section, for error
+   * messages.
+   */
+  const openLm = (lmConfig: LmConfig | null, prefix: ReadonlyArray<string>) => {
+    if (lmConfig === null) return Effect.succeed(unasked)
+    return Effect.andThen(
       permitAddress(lmConfig, Lms.destinationOf(lmConfig), { ...from, prefix }),
       Lms.open(
         { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
         { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },
       ),
     )
+  }
   /**
    * Opens the data set that the section `key`, below the prefix of `from`, describes, and the model for feedback, if it needs
    * one.
@@ -53,10 +59,19 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
   return { spent, openLm, openDataset }
 })
 
+/** Stands for the model of an agent that has none. Such an agent fails before it would call it. */
+const unasked: LmService = {
+  complete: ({ model }) => Effect.die(new Error(`${model} was called by an agent without a model`)),
+}
+
 const sectionName = (prefix: ReadonlyArray<string>): string => convertPath(prefix, snakeCase).join(".")
 
 /** Returns an agent's settings that must be the same when a run is resumed. Retries, limits and budgets may change. */
-export const agentIdentity = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
+export const agentIdentity = (
+  { verbose: _verbose, lmConfig: _all, ...agent }: Plain,
+  lmConfig: LmConfig | null,
+): Plain => {
+  if (lmConfig === null) return { ...agent, lmConfig }
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
   return {
     ...agent,

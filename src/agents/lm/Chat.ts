@@ -68,6 +68,9 @@ export const Usage = Schema.Struct({
 })
 export type Usage = typeof Usage.Type
 
+/** The usage of a completion whose server did not report one. */
+export const noTokens: Usage = { inputTokens: 0, outputTokens: 0, reasoningTokens: 0 }
+
 /** The sums over several calls of a model, e.g. those of an episode: calls, retries, and tokens in and out. */
 export const LmUsage = Schema.Struct({
   calls: Schema.Int,

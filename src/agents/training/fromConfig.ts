@@ -46,9 +46,15 @@ interface ConfigPlace {
  * Makes an Effect that trains an agent and returns the result. The config is plain data, such as a parsed YAML file,
  * that describes the data sets, the agent and its model.
  */
-export const fromConfig = Effect.fnUntraced(function* (
+export const fromConfig = (
   config: unknown,
-  { baseDir = ".", lines = new Map() }: ConfigPlace = {},
+  place: ConfigPlace = {},
+): Effect.Effect<RuntimeResult, RuntimeError, AgentTrainingNeeds | Lms.LmNeeds> =>
+  Effect.scoped(Agents.withOwnKinds(config, (named) => fromNamed(named, place)))
+
+const fromNamed = Effect.fnUntraced(function* (
+  config: unknown,
+  { baseDir = ".", lines = new Map() }: ConfigPlace,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, AgentTrainingNeeds | Lms.LmNeeds | Scope.Scope> {
   const options = yield* RunOptions
   // Saved configs have a placeholder instead of an API key. An override with this placeholder is ignored.
@@ -83,15 +89,15 @@ export const fromConfig = Effect.fnUntraced(function* (
     train: train?.tasks ?? null,
     validation: validation?.tasks ?? null,
     described,
-    price: made.model === null ? undefined : priceOf(made.model, lmConfig.prices),
+    price: lmConfig === null ? undefined : priceOf(lmConfig.model, lmConfig.prices),
     sent: sentTraining(options, { ...settings, ...described }),
     agentIdentity: agentIdentity(decoded.config, lmConfig),
-    warnings: isKeyItself(lmConfig.apiKey) ? [keyWarning(from)] : [],
-    logCalls: lmConfig.logCalls,
+    warnings: lmConfig !== null && isKeyItself(lmConfig.apiKey) ? [keyWarning(from)] : [],
+    logCalls: lmConfig?.logCalls === true,
     spent,
     from,
   })
-}, Effect.scoped)
+})
 
 /** Makes the warning that the config contains an API key itself, instead of the name of a variable as `${NAME}`. */
 const keyWarning = (from: DecodeOptions): string =>

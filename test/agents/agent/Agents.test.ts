@@ -91,7 +91,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
         assert.deepInclude(effective, { ...common, ...expected })
         assert.strictEqual(agent.type, decoded.type)
         assert.strictEqual(agent.model, "scripted:x")
-        assert.strictEqual(decoded.lmConfig.maxRetries, 5)
+        assert.strictEqual(decoded.lmConfig?.maxRetries, 5)
       }
     }),
   )

@@ -1,7 +1,14 @@
 /** Encodes requests and decodes answers of OpenAI's chat completions protocol, for `openAi.ts`. These are pure functions. */
 import { Schema } from "effect"
 import { withDefault } from "../../../base/config/fields.ts"
-import type { ChatMessage, Completion, FinishReason, LmRequest, ToolCall } from "../Chat.ts"
+import {
+  type ChatMessage,
+  type Completion,
+  type FinishReason,
+  type LmRequest,
+  noTokens,
+  type ToolCall,
+} from "../Chat.ts"
 import type { AnswerForm } from "./wireProvider.ts"
 import type { FailureBody } from "./http.ts"
 
@@ -276,7 +283,7 @@ export const completionOf = (request: LmRequest, from: OpenAiAnswer): Completion
     toolCalls,
     // Some servers report "stop" for an answer that has tool calls.
     finishReason: finish === "stop" && toolCalls.length > 0 ? "tool_calls" : finish,
-    usage: from.usage ?? { inputTokens: 0, outputTokens: 0, reasoningTokens: 0 },
+    usage: from.usage ?? noTokens,
     tokens: request.traceTokens ? tokensOf(from) : null,
     model: from.model ?? request.model,
     attempts: 1,

@@ -1,0 +1,15 @@
+/**
+ * Holds texts that replace an agent's own texts by name, such as its system prompt. A learner of prompts tries texts in this
+ * way, and a finished run of it ends with the best ones. The service is read when an agent is made.
+ *
+ * @example
+ * ```ts
+ * const { make } = yield* Agents.decode({ lm_config: { model: "gpt-4.1-mini" }, system_prompt: "Answer briefly." })
+ * const agent = yield* Effect.provideService(make, AgentTexts, { systemPrompt: "Answer with one word." })
+ * ```
+ */
+import { Context } from "effect"
+
+export const AgentTexts = Context.Reference<Readonly<Record<string, string>>>("effect-rl/agent/AgentTexts", {
+  defaultValue: () => ({}),
+})

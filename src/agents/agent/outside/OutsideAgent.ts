@@ -1,0 +1,256 @@
+/**
+ * Makes agents with code of their own: functions (`FunctionAgent.ts`), programs (`CommandAgent.ts`) and servers
+ * (`HttpAgent.ts`). Such an agent gets an observation and returns an action, and asks whatever it likes in between. The calls
+ * of a model that it makes through us are recorded; if it makes none, its answer is recorded as one call.
+ */
+import { Effect, FiberSet, Redacted, Schedule, Scope, type Semaphore } from "effect"
+import { oneLine } from "../../../base/config/text.ts"
+import { stream } from "../../../base/rng/Rng.ts"
+import { within } from "../../../spread/programs/timeLimit.ts"
+import { CallRecorder, Gateway, type GatewaySession } from "../../gateway/Gateway.ts"
+import type { ChatMessage, Completion, LmRequest } from "../../lm/Chat.ts"
+import { CallContext, type LmService } from "../../lm/Lm.ts"
+import { LmError } from "../../lm/LmError.ts"
+import { SamplingSeed } from "../../lm/middleware/seeded.ts"
+import type { Agent, AgentFailure, AgentInput, AgentTurn, ModelCall, StepResult } from "../Agent.ts"
+import { AgentError } from "../AgentError.ts"
+import type { Parser } from "../Parser.ts"
+import { answerOf, type OutsideAnswer, type OutsideTask } from "./answers.ts"
+
+/** The model of an agent with code of its own. All its calls pass our limits, budget, retries and cache, and are recorded. */
+export interface AgentModel {
+  /** The name of the model, as `lm_config` has it. */
+  readonly name: string
+  /** Asks the model, and returns the text of its answer. */
+  readonly ask: (prompt: string | ReadonlyArray<ChatMessage>) => Promise<string>
+  /** Asks the model. Settings that are left out are those of `lm_config`. */
+  readonly complete: (request: Partial<LmRequest> & Pick<LmRequest, "messages">) => Promise<Completion>
+  /**
+   * Returns the address and the key for the client of a library, e.g. `new OpenAI(await lm.connect())` or
+   * `createOpenAI(await lm.connect())`. For clients of Anthropic's API, pass `"anthropic"`.
+   */
+  readonly connect: (api?: "openai" | "anthropic") => Promise<{ readonly baseURL: string; readonly apiKey: string }>
+}
+
+/** One turn of an agent with code of its own. */
+interface OutsideTurn {
+  readonly task: OutsideTask
+  readonly model: AgentModel
+  /** Opens the address for the agent's calls of its model; null if it has no model. */
+  readonly session: Effect.Effect<GatewaySession | null, AgentError>
+  /** A seed for the agent's own random numbers: the same for the same turn of the same episode. */
+  readonly seed: number
+}
+
+/** Asks the agent, and returns what it answered, undecoded. Everything that it has started ends with the scope. */
+export type AskOutside = (turn: OutsideTurn) => Effect.Effect<unknown, AgentFailure, Scope.Scope>
+
+interface OutsideParts {
+  readonly type: string
+  /** The model; null if the config names none. */
+  readonly lm: { readonly service: LmService; readonly base: Omit<LmRequest, "messages"> } | null
+  readonly parser: Parser
+  readonly timeoutS: number
+  readonly maxRetries: number
+  /** Limits the turns that are taken at the same time; null sets no limit. */
+  readonly atOnce: Semaphore.Semaphore | null
+  readonly ask: AskOutside
+}
+
+/** The short-term state of an agent. */
+interface OutsideState {
+  turns: OutsideTask["turns"]
+  text: string
+  tools: OutsideTask["tools"]
+  toolResults: OutsideTask["toolResults"]
+}
+
+const newState = (): OutsideState => ({ turns: [], text: "", tools: [], toolResults: [] })
+
+const failure = (type: string, problem: string) => new AgentError({ agent: type, message: `${type}: ${problem}` })
+
+const noModel = (type: string) => failure(type, "the agent has no model; name one in lm_config")
+
+/** Opens a session of the gateway for this turn. */
+const openSession = Effect.fnUntraced(function* ({ type, lm }: OutsideParts, recorder: CallRecorder) {
+  if (lm === null) return null
+  const gateway = yield* Gateway
+  if (gateway === null)
+    return yield* failure(type, "there is no gateway for its calls; provide `platform` or `gateway` of effect-rl/node")
+  const { phase, episode, step } = yield* CallContext
+  // The name only has to differ from those of other open sessions, and is in no result.
+  const id = `${phase._tag}-${episode}-${step}-${crypto.randomUUID().slice(0, 8)}`
+  return yield* gateway.open({ id, lm: lm.service, base: lm.base, recorder })
+})
+
+/** Calls the model for the agent, and records the call. */
+const completion = Effect.fnUntraced(function* (
+  { service, base }: NonNullable<OutsideParts["lm"]>,
+  recorder: CallRecorder,
+  wanted: Partial<LmRequest> & Pick<LmRequest, "messages">,
+) {
+  const request: LmRequest = { ...base, ...wanted }
+  const { index, end } = recorder.begin()
+  const completion = yield* service.complete(request)
+  end({
+    purpose: "action",
+    target: "internal",
+    loopIndex: index,
+    messages: request.messages,
+    ...(request.tools.length === 0 ? {} : { tools: request.tools }),
+    completion,
+    toolResults: [],
+    parsed: null,
+    incomplete: false,
+  })
+  return completion
+})
+
+/** Makes the model as the agent's code sees it. Its promises are rejected with the library's errors. */
+const modelFor = Effect.fnUntraced(function* (
+  { type, lm }: OutsideParts,
+  recorder: CallRecorder,
+  session: OutsideTurn["session"],
+) {
+  const run = yield* FiberSet.makeRuntimePromise<never, unknown, AgentFailure>()
+  const complete: AgentModel["complete"] = (request) =>
+    lm === null ? run(noModel(type)) : run(completion(lm, recorder, request))
+  const model: AgentModel = {
+    name: lm?.base.model ?? "",
+    complete,
+    ask: async (prompt) => {
+      const messages = typeof prompt === "string" ? [{ role: "user", content: prompt } as const] : prompt
+      return (await complete({ messages })).content
+    },
+    connect: (api = "openai") =>
+      run(
+        Effect.flatMap(session, (opened) => {
+          if (opened === null) return Effect.fail(noModel(type))
+          const baseURL = api === "anthropic" ? opened.baseUrl.replace(/\/v1$/, "") : opened.baseUrl
+          return Effect.succeed({ baseURL, apiKey: Redacted.value(opened.apiKey) })
+        }),
+      ),
+  }
+  return model
+})
+
+/** Asks the agent once, and reads its answer. Returns it with the recorded calls and the agent's own reward. */
+const attempt = Effect.fnUntraced(function* (parts: OutsideParts, task: OutsideTask) {
+  const { type, timeoutS, ask } = parts
+  const recorder = new CallRecorder()
+  let opened: GatewaySession | null = null
+  const scope = yield* Effect.scope
+  const session = yield* Effect.cached(
+    openSession(parts, recorder).pipe(
+      Effect.tap((made) => Effect.sync(() => (opened = made))),
+      Effect.provideService(Scope.Scope, scope),
+    ),
+  )
+  const { step } = yield* CallContext
+  const seed = stream((yield* SamplingSeed) ?? 0, "agent", step, task.toolResults.length).uint32() >>> 1
+  const model = yield* modelFor(parts, recorder, session)
+  const late = Effect.suspend(() => failure(type, `it gave no answer within ${timeoutS} s (timeout_s)`))
+  const returned = yield* within(ask({ task, model, session, seed }), timeoutS, late)
+  const answer = yield* answerOf(type, returned)
+  const reward = opened === null ? 0 : ((yield* rewardOf(opened)) ?? 0)
+  return { answer, calls: recorder.calls(), reward }
+}, Effect.scoped)
+
+const rewardOf = ({ reward }: GatewaySession): Effect.Effect<number | null> => reward
+
+/** The pauses between the attempts of a turn. */
+const pauses = Schedule.exponential("500 millis")
+
+/** Makes the only call of a turn whose calls of a model did not pass through us. */
+const wholeCall = (type: string, task: OutsideTask, answer: OutsideAnswer): ModelCall => {
+  const before = task.turns.flatMap(({ observation, action }): ReadonlyArray<ChatMessage> => [
+    { role: "user", content: observation },
+    { role: "assistant", content: action },
+  ])
+  const toolCalls = [...answer.toolCalls, ...answer.call]
+  return {
+    purpose: "action",
+    target: "env",
+    loopIndex: 0,
+    messages: [...before, { role: "user", content: task.text }],
+    ...(task.tools.length === 0 ? {} : { tools: task.tools }),
+    completion: {
+      content: answer.text,
+      toolCalls,
+      finishReason: answer.call.length > 0 ? "tool_calls" : "stop",
+      usage: answer.usage,
+      tokens: null,
+      model: type,
+      attempts: 1,
+    },
+    toolResults: answer.toolResults,
+    parsed: null,
+    incomplete: false,
+  }
+}
+
+/** Takes a turn: asks the agent, again after a failure if it may, and converts its answer to an outcome. */
+const turn = Effect.fnUntraced(function* (
+  parts: OutsideParts,
+  state: OutsideState,
+): Effect.fn.Return<AgentTurn, AgentFailure> {
+  const { type, parser, maxRetries, atOnce } = parts
+  const task: OutsideTask = { ...state }
+  const asking = Effect.retry(attempt(parts, task), {
+    times: maxRetries,
+    schedule: pauses,
+    while: (error) => error._tag === "AgentError",
+  })
+  const { answer, calls, reward } = yield* atOnce === null ? asking : atOnce.withPermit(asking)
+  const recorded = calls.length === 0 ? [wholeCall(type, task, answer)] : calls
+  const last = recorded[recorded.length - 1]
+  const ending = (end: Pick<ModelCall, "target" | "parsed">) => [...recorded.slice(0, -1), { ...last, ...end }]
+  if (answer.call.length > 0)
+    return {
+      calls: ending({ target: "external", parsed: null }),
+      outcome: { _tag: "CallTools", toolCalls: answer.call },
+    }
+  const parsed = parser(answer.text)
+  const outcome: AgentTurn["outcome"] =
+    parsed._tag === "Parsed"
+      ? { _tag: "Act", action: parsed.action, reward: parsed.reward + reward }
+      : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
+  return { calls: ending({ target: "env", parsed }), outcome }
+})
+
+const take = (state: OutsideState, input: AgentInput): void => {
+  if (input._tag === "ToolResults") state.toolResults = [...state.toolResults, ...input.results]
+  else Object.assign(state, { text: input.text, toolResults: [], ...(input.tools && { tools: input.tools }) })
+}
+
+const observe = (state: OutsideState, { action, feedback }: StepResult): void => {
+  state.turns = [...state.turns, { observation: state.text, action, feedback: feedback?.message ?? null }]
+}
+
+/** Makes the agent. Its clones share its model and its limit on simultaneous turns, but not the turns of their episodes. */
+export const make = (parts: OutsideParts, training = true): Agent => {
+  const state = newState()
+  return {
+    type: parts.type,
+    model: parts.lm?.base.model ?? null,
+    training,
+    memory: null,
+    reset: Effect.sync(() => void Object.assign(state, newState())),
+    act: (input) =>
+      Effect.suspend(() => {
+        take(state, input)
+        return turn(parts, state)
+      }),
+    observe: (result) => Effect.sync(() => observe(state, result)),
+    endEpisode: Effect.succeed([]),
+    cloneForEpisode: ({ training }) => Effect.sync(() => make(parts, training)),
+  }
+}
+
+/** Converts an exception of the agent's own code to an error. An error of a model stays as it is. */
+export const thrown = (type: string, error: unknown): AgentFailure => {
+  if (error instanceof LmError || error instanceof AgentError) return error
+  const stack = error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}
+  const message = error instanceof Error ? error.message : String(error)
+  return new AgentError({ agent: type, message: `${type}: it failed: ${oneLine(message)}`, ...stack })
+}

@@ -12,12 +12,13 @@
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
-import { Clock, Context, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
+import { Clock, Context, Effect, type FileSystem, Layer, type Path, Scope } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import { Backend } from "./tensor/backend/Backend.ts"
 import { backend } from "./tensor/backend/named-node.ts"
 import type { BackendName } from "./tensor/backend/names.ts"
+import type { GatewayService } from "./agents/gateway/Gateway.ts"
 import type { DecodersService } from "./agents/lm/Decoders.ts"
 import type { EngineThreads } from "./trainer/engine/EngineThreads.ts"
 import * as engineThreads from "./trainer/engine/thread-node.ts"
@@ -129,11 +130,33 @@ export const mcpServers: Layer.Layer<never, never, HttpClient.HttpClient | FileS
     ),
   )
 
+/**
+ * Provides the gateway, through which agents that run their own code call models. It listens on this machine from its first
+ * session on, for which its modules are loaded.
+ */
+export const gateway: Layer.Layer<never> = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("./agents/gateway/Gateway.ts")),
+    ({ Gateway }) => Layer.effect(Gateway, lazyGateway),
+  ),
+)
+
+const lazyGateway = Effect.gen(function* () {
+  const scope = yield* Effect.scope
+  const load = Effect.promise(() => import("./agents/gateway/listen-node.ts")).pipe(
+    Effect.flatMap(({ makeGateway }) => makeGateway),
+    Effect.provideService(Scope.Scope, scope),
+  )
+  const loaded = yield* Effect.cached(load)
+  const service: GatewayService = { open: (options) => Effect.flatMap(loaded, ({ open }) => open(options)) }
+  return service
+})
+
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /**
  * Provides what language-model agents need: files for data sets and caches, HTTP to model servers, models in this process,
- * processes for untrusted programs, and MCP servers; also processes for the envs and the tasks of other programs.
+ * processes for untrusted programs, MCP servers, and the gateway; also processes for the envs and the tasks of other programs.
  */
 export const platform = Layer.mergeAll(
   files,
@@ -143,6 +166,7 @@ export const platform = Layer.mergeAll(
   foreignEnvs,
   textPrograms,
   hubCache,
+  gateway,
   Layer.provide(mcpServers, Layer.merge(files, httpClient)),
 )
 

@@ -238,6 +238,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "evaluate/execute.ts",
     "evaluate/openParts.ts",
     "evaluate/worker.ts",
+    "gateway/jsonBody.ts",
     "lm/Chat.ts",
     "lm/ChatTokens.ts",
     "lm/Decoders.ts",

@@ -157,6 +157,7 @@ describe("imports", () => {
     const forClusters = (specifier: string): boolean => /^effect\/(cluster|persistence|sql|workflow)\//.test(specifier)
     const usesHttp = (file: string): boolean =>
       file.startsWith("decoder/serve/") ||
+      file.startsWith("agents/gateway/") ||
       [
         "command/trackers/mlflow.ts",
         "run/store/objects/s3.ts",

@@ -5,9 +5,12 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import type { Completion, LmRequest } from "./Chat.ts"
 import type { LmError } from "./LmError.ts"
+import type { RawProtocol } from "./RawExchange.ts"
 
 export interface LmService {
   readonly complete: (request: LmRequest) => Effect.Effect<Completion, LmError>
+  /** The protocol in which the model's server takes the bodies of other programs; left out if it takes none. */
+  readonly speaks?: RawProtocol
 }
 
 /** A function that wraps each call of an `Lm` service, e.g. `limited(limits)`. */

@@ -82,7 +82,8 @@ export const open = Effect.fnUntraced(function* (
     seeded,
   ]
   const { complete } = middleware.reduce((inner, wrap) => wrap(inner), answering)
-  return { complete: Effect.fn("effect-rl.lm")(complete) }
+  const speaks = spokenBy(config)
+  return { complete: Effect.fn("effect-rl.lm")(complete), ...(speaks === undefined ? {} : { speaks }) }
 })
 
 /** Provides the model of a config as `Lm`. */
@@ -144,6 +145,14 @@ export const destinationOf = (config: LmAddress): RequestDestination | undefined
   if (server === undefined) return undefined
   const url = URL.parse(server.at)
   return { address: server.at, usualVariable: url === null ? null : protocols[server.protocol].variableOf(url) }
+}
+
+const rawProtocols = { openai: "chat", anthropic: "messages", toka: undefined } as const
+
+/** Returns the protocol in which the server of a model takes the bodies of other programs; undefined if it takes none. */
+const spokenBy = (config: LmAddress): LmService["speaks"] => {
+  const server = inProcess.test(config.model) ? undefined : serverFor(config)
+  return server === undefined ? undefined : rawProtocols[server.protocol]
 }
 
 /** Matches the names of models that need no server. The groups are their kind and the rest of the name. */

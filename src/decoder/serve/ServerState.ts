@@ -2,10 +2,8 @@
  * Holds the state that the routes of a server share, with functions of it: they read a body, find the model that a request
  * names, encode a prompt, and make the id of an answer.
  */
-import { ByteSize, Clock, Effect } from "effect"
-import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
-import * as HttpServerRequest from "effect/http/HttpServerRequest"
-import { jsonValue } from "../../base/config/text.ts"
+import { Clock, Effect } from "effect"
+import { jsonBody } from "../../agents/gateway/jsonBody.ts"
 import { encodeAtMost } from "../../base/tokens/encodeAtMost.ts"
 import type { ChatModel } from "../engine/ChatModel.ts"
 import { Engine, type ModelInfo } from "../inference/Engine.ts"
@@ -51,39 +49,10 @@ export const beginAnswer = (state: ServerState, prefix: string) =>
     created: Math.floor(now / 1000),
   }))
 
-/** Reads the text of the current request's body. Its content type must be JSON. */
-const bodyText = Effect.fnUntraced(function* (maxBodyBytes: number) {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  // Pages of other origins cannot send this content type without a preflight request, which the server never allows.
-  if (!/^application\/(?:[\w.-]+\+)?json\b/i.test(request.headers["content-type"] ?? "")) {
-    const message = "expected JSON; send the header content-type: application/json"
-    return yield* new ApiError({ status: 415, code: null, param: null, message })
-  }
-  const tooLarge = new ApiError({
-    status: 413,
-    code: null,
-    param: null,
-    message: `expected a body of at most ${maxBodyBytes} bytes`,
-  })
-  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) return yield* tooLarge
-  return yield* request.text.pipe(
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBodyBytes)),
-    Effect.mapError(({ reason }) =>
-      reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
-        ? tooLarge
-        : badRequest("the body could not be read"),
-    ),
-  )
-})
-
 /** Reads the body of the current request as JSON. */
 export const readBody = Effect.fnUntraced(function* ({ engine, maxAnswers, maxBodyBytes }: ServerState) {
-  const text = yield* bodyText(maxBodyBytes)
-  const value = yield* Effect.try({
-    try: () => jsonValue(text),
-    catch: (error) =>
-      badRequest(error instanceof RangeError ? `the body: ${error.message}` : "the body is not valid JSON"),
-  })
+  const refusal = (status: number, message: string) => new ApiError({ status, code: null, param: null, message })
+  const value = yield* jsonBody(maxBodyBytes, refusal)
   const [{ maxLength }] = yield* engine.models
   const problem = oversize(value, { maxTokens: maxLength, maxAnswers })
   return problem === undefined ? value : yield* problem

@@ -23,6 +23,7 @@ import { canonical } from "../../../base/config/canonical.ts"
 import { Completion, LmRequest } from "../Chat.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 import { type LmError, lmError } from "../LmError.ts"
+import { CurrentExchange, digestOf as rawDigest } from "../RawExchange.ts"
 import { singleFlight } from "./singleFlight.ts"
 
 interface CacheOptions {
@@ -108,17 +109,20 @@ export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} 
 
     const complete = (request: LmRequest): Effect.Effect<Completion, LmError> =>
       Effect.gen(function* () {
-        if (!isSampled(request)) return yield* answer({ request, call: null, also })
+        const raw = yield* CurrentExchange
+        // The body of another program may have more than the request, such as pictures.
+        const all = raw === null ? also : { ...also, raw: yield* rawDigest(raw) }
+        if (!isSampled(request)) return yield* answer({ request, call: null, also: all })
         const context = yield* CallContext
         const counts = countsByContext.get(context) ?? new Map<string, number>()
         countsByContext.set(context, counts)
-        const text = canonical(request)
+        const text = canonical(raw === null ? request : { ...request, also: all })
         const nth = counts.get(text) ?? 0
         counts.set(text, nth + 1)
         const { purpose, episode, step } = context
         const call = { phase: phaseOf(context), purpose, episode, step, nth }
         // If the call fails, its repetition must have the same key, so undo the count.
-        return yield* Effect.onError(answer({ request, call, also }), () =>
+        return yield* Effect.onError(answer({ request, call, also: all }), () =>
           Effect.sync(() => {
             if (counts.get(text) === nth + 1) counts.set(text, nth)
           }),

@@ -14,7 +14,6 @@
 import { Effect } from "effect"
 import * as Wire from "./anthropicWire.ts"
 import { providerOf } from "./wireProvider.ts"
-import { answered } from "./http.ts"
 import { languageModel } from "./Provider.ts"
 import { type ServerProtocol, serverOf, type LmServerOptions } from "./Server.ts"
 
@@ -50,12 +49,16 @@ export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
     gatherWhole: Wire.gatherWhole,
     gather: Wire.gather,
     isComplete: ({ ended }) => ended,
-    completed: (request, from, format) => {
-      // The server removes the stop sequence from the answer, so a valid answer can be empty.
-      const hasContent = from.hasContent || from.calls.length > 0 || from.finish === "stop_sequence"
-      const { finish } = from
-      return answered(server, Wire.completionOf(request, from, format), { hasContent, refusal: "", finish })
-    },
+    completionOf: Wire.completionOf,
+    // The server removes the stop sequence from the answer, so a valid answer can be empty.
+    factsOf: ({ hasContent, calls, finish }) => ({
+      hasContent: hasContent || calls.length > 0 || finish === "stop_sequence",
+      refusal: "",
+      finish,
+    }),
+    protocol: "messages",
+    passedBody: Wire.passedBody,
+    passedBytes: () => (bytes) => bytes,
   })
 })
 

@@ -89,6 +89,16 @@ export const requestBody = (
   }
 }
 
+/**
+ * Returns the body of another program for the server, which is unchanged except for the model's name, and a temperature that
+ * the program left out. A temperature is refused if the model thinks.
+ */
+export const passedBody = (body: Plain, { model, temperature }: LmRequest): Plain => ({
+  ...(temperature === null || isPlain(body["thinking"]) ? {} : { temperature }),
+  ...body,
+  model,
+})
+
 const count = Schema.optionalKey(Schema.NullOr(Schema.Int))
 const Counted = Schema.Struct({
   input_tokens: count,

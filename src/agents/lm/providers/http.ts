@@ -17,6 +17,7 @@ import { innermostCause, oneLine, parsedJson } from "../../../base/config/text.t
 import type { Completion } from "../Chat.ts"
 import { withoutKey } from "./keys.ts"
 import { LmError, lmError } from "../LmError.ts"
+import type { RawExchange } from "../RawExchange.ts"
 import type { Server } from "./Server.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 
@@ -126,7 +127,7 @@ const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpC
 }
 
 /** Properties of an answer that are not part of its completion. */
-interface AnswerFacts {
+export interface AnswerFacts {
   /** Whether the answer has a text part, even an empty one. */
   readonly hasContent: boolean
   /** The reason for which the model declined; empty if it did not decline. */
@@ -221,9 +222,18 @@ const urlOf = ({ baseUrl }: Server, path: string): URL => {
   return url
 }
 
-/** Makes the request that posts a body as JSON. */
-const posting = (server: Server, path: string, body: unknown): HttpClientRequest.HttpClientRequest =>
-  HttpClientRequest.bodyText(HttpClientRequest.post(urlOf(server, path)), JSON.stringify(body), "application/json")
+/** Makes the request that posts a body as JSON. A passed-on body comes with headers of its program. */
+const posting = (
+  server: Server,
+  path: string,
+  body: unknown,
+  raw: RawExchange | null,
+): HttpClientRequest.HttpClientRequest =>
+  HttpClientRequest.bodyText(
+    HttpClientRequest.setHeaders(HttpClientRequest.post(urlOf(server, path)), raw?.headers ?? {}),
+    JSON.stringify(body),
+    "application/json",
+  )
 
 const withKey = ({ key, keyHeader }: Server, request: HttpClientRequest.HttpClientRequest) => {
   if (key === null) return request
@@ -233,8 +243,13 @@ const withKey = ({ key, keyHeader }: Server, request: HttpClientRequest.HttpClie
 }
 
 /** Sends a request with the server's key. Returns the response if its status is 2xx. */
-const send = Effect.fnUntraced(function* (server: Server, keyless: HttpClientRequest.HttpClientRequest) {
-  const request = withKey(server, HttpClientRequest.setHeaders(keyless, server.headers))
+const send = Effect.fnUntraced(function* (
+  server: Server,
+  keyless: HttpClientRequest.HttpClientRequest,
+  raw: RawExchange | null = null,
+) {
+  // The program's headers come last, because a feature that it uses may need another version of the protocol.
+  const request = withKey(server, HttpClientRequest.setHeaders(keyless, { ...server.headers, ...keyless.headers }))
   const url = new URL(request.url)
   const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   const response = yield* server.client.execute(request).pipe(
@@ -248,6 +263,7 @@ const send = Effect.fnUntraced(function* (server: Server, keyless: HttpClientReq
   )
   if (response.status >= 200 && response.status < 300) return response
   const text = yield* beginningOf(server, response)
+  if (raw !== null) raw.refusal = { status: response.status, text: withoutKey(text, server.key) }
   const now = yield* Clock.currentTimeMillis
   return yield* refusal(server, response.status, text, retryAfterOf(response.headers, now), url)
 })
@@ -272,16 +288,24 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
     Effect.mapError(decode(text), (error) => unreadable(server, clip(server, oneLine(error.message)), text))
 }
 
-const textFrom = (server: Server, request: HttpClientRequest.HttpClientRequest): Effect.Effect<string, LmError> =>
-  send(server, request).pipe(
+const textFrom = (
+  server: Server,
+  request: HttpClientRequest.HttpClientRequest,
+  raw: RawExchange | null = null,
+): Effect.Effect<string, LmError> =>
+  send(server, request, raw).pipe(
     Effect.flatMap((response) => Stream.runCollect(bodyOf(server, response))),
     Effect.flatMap((chunks) => textOf(server)(joined(chunks), false)),
     Effect.timeoutOrElse({ duration: server.timeoutS * 1000, orElse: () => Effect.fail(timedOut(server)) }),
   )
 
 /** Posts a request, and returns the text of the whole answer. */
-export const requestText = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
-  textFrom(server, posting(server, path, body))
+export const requestText = (
+  server: Server,
+  path: string,
+  body: unknown,
+  raw: RawExchange | null = null,
+): Effect.Effect<string, LmError> => textFrom(server, posting(server, path, body, raw), raw)
 
 /** Gets the text at a path, with these parameters in the query. */
 export const getText = (
@@ -291,17 +315,34 @@ export const getText = (
 ): Effect.Effect<string, LmError> =>
   textFrom(server, HttpClientRequest.setUrlParams(HttpClientRequest.get(urlOf(server, path)), query))
 
-/** Posts a request, and streams the data of the Server-Sent Events of the answer. */
-export const requestEvents = (server: Server, path: string, body: unknown): Stream.Stream<string, LmError> =>
+/** A request whose answer is streamed for another program. */
+export interface PassedRequest {
+  readonly raw: RawExchange
+  /** Receives the bytes of the answer. */
+  readonly onBytes: (bytes: Uint8Array) => Effect.Effect<void>
+}
+
+/**
+ * Posts a request, and streams the data of the Server-Sent Events of the answer. `passed` gets the bytes before their events
+ * are decoded.
+ */
+export const requestEvents = (
+  server: Server,
+  path: string,
+  body: unknown,
+  passed?: PassedRequest,
+): Stream.Stream<string, LmError> =>
   Stream.suspend(() => {
+    const raw = passed?.raw ?? null
     const data: Array<string> = []
     const parser = Sse.makeParser((event) => {
       if (event._tag === "Event") data.push(event.data)
     })
     const decode = textOf(server)
-    return Stream.unwrap(
-      Effect.map(send(server, posting(server, path, body)), (response) => bodyOf(server, response)),
-    ).pipe(
+    const bytes = Stream.unwrap(
+      Effect.map(send(server, posting(server, path, body, raw), raw), (response) => bodyOf(server, response)),
+    )
+    return (passed === undefined ? bytes : Stream.tap(bytes, passed.onBytes)).pipe(
       Stream.mapEffect((bytes) => decode(bytes, true)),
       Stream.mapEffect((text) => {
         const tooLarge = parser.feed(text)

@@ -15,7 +15,8 @@
 import { Effect, Schema } from "effect"
 import type { LmRequest } from "../Chat.ts"
 import { providerOf } from "./wireProvider.ts"
-import { answered, read, requestText } from "./http.ts"
+import { read, requestText } from "./http.ts"
+import { passedBody, passedBytes } from "./openAiPassed.ts"
 import * as Wire from "./openAiWire.ts"
 import { languageModel } from "./Provider.ts"
 import { type ServerProtocol, serverOf, type LmServerOptions } from "./Server.ts"
@@ -70,16 +71,14 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
     return (yield* Effect.flatMap(requestText(server, at("tokenize"), content), readTokens)).tokens
   })
 
-  const completed = Effect.fnUntraced(function* (request: LmRequest, from: Wire.OpenAiAnswer) {
+  const complete = Effect.fnUntraced(function* (request: LmRequest, from: Wire.OpenAiAnswer) {
     const lacksPrompt = request.traceTokens && dialect.tokenIds && from.promptIds === null
-    if (lacksPrompt && Wire.completionIdsOf(from).length > 0) {
-      // Only llama.cpp has the endpoints that `promptIds` calls. Without them, a valid answer has no token trace.
-      const ids = yield* Effect.orElseSucceed(promptIds(request), () => null)
-      const counted = from.usage?.inputTokens ?? 0
-      // If the server counted another number of tokens, its template has added tokens to this call, so there is no trace.
-      from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
-    }
-    return yield* answered(server, Wire.completionOf(request, from), from)
+    if (!lacksPrompt || Wire.completionIdsOf(from).length === 0) return
+    // Only llama.cpp has the endpoints that `promptIds` calls. Without them, a valid answer has no token trace.
+    const ids = yield* Effect.orElseSucceed(promptIds(request), () => null)
+    const counted = from.usage?.inputTokens ?? 0
+    // If the server counted another number of tokens, its template has added tokens to this call, so there is no trace.
+    from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
   })
 
   return providerOf(server, options.streaming ?? false, {
@@ -92,7 +91,12 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
     gatherWhole: Wire.gather,
     gather: Wire.gather,
     isComplete: ({ ended, finish }) => ended || finish !== null,
-    completed,
+    complete,
+    completionOf: Wire.completionOf,
+    factsOf: (from) => from,
+    protocol: "chat",
+    passedBody: (body, request) => passedBody(body, request, dialect),
+    passedBytes: passedBytes,
   })
 })
 

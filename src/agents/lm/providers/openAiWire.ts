@@ -24,7 +24,7 @@ export interface Dialect {
  * Tells whether a name belongs to OpenAI's reasoning models. They refuse a temperature, and use another field for the limit
  * of tokens.
  */
-const thinks = (model: string): boolean => /(^|\/|^ft:)(o\d|gpt-5(?!.*chat))/.test(model)
+export const thinks = (model: string): boolean => /(^|\/|^ft:)(o\d|gpt-5(?!.*chat))/.test(model)
 
 const messageBody = (message: ChatMessage): Readonly<Record<string, unknown>> => {
   switch (message.role) {

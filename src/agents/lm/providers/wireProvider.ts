@@ -4,9 +4,21 @@
  */
 import { Effect, type Schema, Stream } from "effect"
 import type * as Response from "effect/ai/Response"
+import type { Plain } from "../../../base/config/plain.ts"
 import type { Completion, LmRequest } from "../Chat.ts"
-import type { LmError } from "../LmError.ts"
-import { broken, requestEvents, type FailureBody, read, refusedInBody, requestText } from "./http.ts"
+import { LmError } from "../LmError.ts"
+import { CurrentExchange, pass, type RawExchange, type RawProtocol } from "../RawExchange.ts"
+import {
+  answered,
+  type AnswerFacts,
+  broken,
+  type FailureBody,
+  type PassedRequest,
+  read,
+  refusedInBody,
+  requestEvents,
+  requestText,
+} from "./http.ts"
 import { finishPart, type JsonFormat, type Provider, toolCallPart } from "./Provider.ts"
 import type { Server } from "./Server.ts"
 
@@ -36,8 +48,88 @@ interface Wire<Gathered, Whole, Piece> {
    * Tells whether a stream that has stopped contains a whole answer, because some servers leave out the event that ends it.
    */
   readonly isComplete: (from: Gathered) => boolean
-  /** Makes the completion from a collected answer. Fails if the answer must not be used. */
-  readonly completed: (request: LmRequest, from: Gathered, format?: JsonFormat) => Effect.Effect<Completion, LmError>
+  /** Asks the server for what is missing in a collected answer, e.g. the token ids of the prompt. */
+  readonly complete?: (request: LmRequest, from: Gathered) => Effect.Effect<void>
+  /** Makes the completion from a collected answer, or from the part of it that has arrived. */
+  readonly completionOf: (request: LmRequest, from: Gathered, format?: JsonFormat) => Completion
+  readonly factsOf: (from: Gathered) => AnswerFacts
+  /** The protocol in which bodies of other programs are passed on, if this server speaks it. */
+  readonly protocol: RawProtocol
+  /** Returns the body of another program for this server: with the model's name at the server, and the request's settings. */
+  readonly passedBody: (body: Plain, request: LmRequest) => Plain
+  /** Makes the function that removes from a stream what only `passedBody` asked for. */
+  readonly passedBytes: (body: Plain) => (bytes: Uint8Array) => Uint8Array
+}
+
+/** Makes an error after which the call is not repeated, because the other program has got a part of the answer. */
+const notRepeatable = (error: LmError): LmError =>
+  error.reason === "unavailable" || error.reason === "malformed"
+    ? new LmError({ ...error, message: error.message, reason: "exhausted" })
+    : error
+
+/** Makes the functions that send requests to a server, and collect its answers. */
+const answersOf = <Gathered extends { ended: boolean }, Whole, Piece>(
+  server: Server,
+  wire: Wire<Gathered, Whole, Piece>,
+) => {
+  const { path, endOfStream } = wire
+  const readWhole = read(server, wire.answerSchema)
+  const readPiece = read(server, wire.pieceSchema)
+  const unlessFailed = (text: string | FailureBody): Effect.Effect<string, LmError> =>
+    typeof text === "string" ? Effect.succeed(text) : Effect.fail(refusedInBody(server, text))
+  return {
+    /** Requests a whole answer, collects it in `into`, and returns its text as the server wrote it. */
+    whole: Effect.fnUntraced(function* (sent: Plain, into: Gathered, raw: RawExchange | null = null) {
+      const text = yield* requestText(server, path, sent, raw)
+      yield* Effect.flatMap(readWhole(text), (answer) => unlessFailed(wire.gatherWhole(into, answer)))
+      return text
+    }),
+    /**
+     * Streams the texts of an answer, and collects the whole answer in `into`. `into.ended` is set when the event that ends the
+     * stream arrives; nothing is read after it.
+     */
+    texts: (sent: Plain, into: Gathered, passed?: PassedRequest): Stream.Stream<string, LmError> =>
+      requestEvents(server, path, sent, passed).pipe(
+        Stream.mapEffect((data) => {
+          if (data !== endOfStream)
+            return Effect.flatMap(readPiece(data), (piece) => unlessFailed(wire.gather(into, piece)))
+          into.ended = true
+          return Effect.succeed("")
+        }),
+        Stream.takeUntil(() => into.ended),
+        Stream.concat(
+          Stream.suspend(() =>
+            wire.isComplete(into) ? Stream.empty : Stream.fail(broken(server, "the stream has no end event")),
+          ),
+        ),
+      ),
+  }
+}
+
+/**
+ * Makes the function that passes on the body of another program, and hands it the answer. It does not fail for an answer without
+ * a text, or one that declines, because the program gets to see it.
+ */
+const passing = <Gathered extends { ended: boolean }, Whole, Piece>(
+  wire: Wire<Gathered, Whole, Piece>,
+  { whole, texts }: ReturnType<typeof answersOf<Gathered, Whole, Piece>>,
+) => {
+  const passOn = Effect.fnUntraced(function* (raw: RawExchange, request: LmRequest) {
+    const into = wire.empty()
+    raw.refusal = null
+    raw.partial = () => wire.completionOf(request, into)
+    const sent = wire.passedBody(raw.body, request)
+    if (sent["stream"] === true) {
+      const keep = wire.passedBytes(raw.body)
+      yield* Stream.runDrain(texts(sent, into, { raw, onBytes: (bytes) => pass(raw, keep(bytes)) }))
+    } else raw.text = yield* whole(sent, into, raw)
+    if (wire.complete !== undefined) yield* wire.complete(request, into)
+    const completion = wire.completionOf(request, into)
+    const isRefusal = wire.factsOf(into).refusal !== ""
+    return isRefusal ? { ...completion, finishReason: "content_filter" as const } : completion
+  })
+  return (raw: RawExchange, request: LmRequest): Effect.Effect<Completion, LmError> =>
+    Effect.mapError(passOn(raw, request), (error) => (raw.hasBegun ? notRepeatable(error) : error))
 }
 
 /**
@@ -49,53 +141,34 @@ export const providerOf = <Gathered extends { ended: boolean }, Whole, Piece>(
   streaming: boolean,
   wire: Wire<Gathered, Whole, Piece>,
 ): Provider => {
-  const { path, body, endOfStream, empty, completed } = wire
-  const readWhole = read(server, wire.answerSchema)
-  const readPiece = read(server, wire.pieceSchema)
-  const unlessFailed = (text: string | FailureBody): Effect.Effect<string, LmError> =>
-    typeof text === "string" ? Effect.succeed(text) : Effect.fail(refusedInBody(server, text))
+  const { body, empty } = wire
+  const answers = answersOf(server, wire)
+  const { whole, texts } = answers
+  const passOn = passing(wire, answers)
 
-  const answer = (request: LmRequest, into: Gathered, format?: JsonFormat) =>
-    requestText(server, path, body(request, { format, stream: false })).pipe(
-      Effect.flatMap(readWhole),
-      Effect.flatMap((answer) => unlessFailed(wire.gatherWhole(into, answer))),
-    )
+  /** Makes the completion from a collected answer. Fails if the answer must not be used. */
+  const completed = Effect.fnUntraced(function* (request: LmRequest, into: Gathered, format?: JsonFormat) {
+    if (wire.complete !== undefined) yield* wire.complete(request, into)
+    return yield* answered(server, wire.completionOf(request, into, format), wire.factsOf(into))
+  })
 
-  /**
-   * Streams the texts of an answer, and collects the whole answer in `into`. `into.ended` is set when the event that ends the
-   * stream arrives; nothing is read after it.
-   */
-  const texts = (request: LmRequest, into: Gathered, format?: JsonFormat): Stream.Stream<string, LmError> =>
-    requestEvents(server, path, body(request, { format, stream: true })).pipe(
-      Stream.mapEffect((data) => {
-        if (data !== endOfStream)
-          return Effect.flatMap(readPiece(data), (piece) => unlessFailed(wire.gather(into, piece)))
-        into.ended = true
-        return Effect.succeed("")
-      }),
-      Stream.takeUntil(() => into.ended),
-      Stream.concat(
-        Stream.suspend(() =>
-          wire.isComplete(into) ? Stream.empty : Stream.fail(broken(server, "the stream has no end event")),
-        ),
-      ),
-    )
+  const complete = Effect.fnUntraced(function* (request: LmRequest, format?: JsonFormat) {
+    const raw = yield* CurrentExchange
+    if (raw?.protocol === wire.protocol && format === undefined) return yield* passOn(raw, request)
+    const into = empty()
+    const sent = body(request, { format, stream: streaming })
+    yield* streaming ? Stream.runDrain(texts(sent, into)) : whole(sent, into)
+    return yield* completed(request, into, format)
+  })
 
   return {
     model: server.model,
-    complete: (request, format) =>
-      Effect.suspend(() => {
-        const into = empty()
-        return Effect.andThen(
-          streaming ? Stream.runDrain(texts(request, into, format)) : answer(request, into, format),
-          Effect.suspend(() => completed(request, into, format)),
-        )
-      }),
+    complete,
     stream: (request) =>
       Stream.suspend(() => {
         const into = empty()
         let begun = false
-        const parts = texts(request, into).pipe(
+        const parts = texts(body(request, { stream: true }), into).pipe(
           Stream.filter((text) => text !== ""),
           Stream.map((delta): ReadonlyArray<Response.StreamPartEncoded> => {
             const part = { type: "text-delta", id: "0", delta } as const

@@ -1,0 +1,212 @@
+/**
+ * Holds the sessions of a gateway. A session belongs to one episode of an agent: it has a key, the model that answers its
+ * calls, and a place for its records. Ended sessions leave the memory; only some of their ids are kept, to tell an agent that
+ * calls too late from one that calls a wrong address.
+ */
+import { type Context, Deferred, Effect, Latch, Redacted } from "effect"
+import { sameKey } from "../../base/config/hostGuard.ts"
+import type { Completion, LmRequest } from "../lm/Chat.ts"
+import type { LmService } from "../lm/Lm.ts"
+import { badRequest, type GatewayError, gatewayError } from "./GatewayError.ts"
+
+/** A model that answers calls of a session. */
+interface SessionModel {
+  readonly lm: LmService
+  /** The request with the settings of the model, which a call may change, without its messages. */
+  readonly base: Omit<LmRequest, "messages">
+}
+
+/** A call that has ended. */
+export interface EndedCall {
+  readonly request: LmRequest
+  /** The answer, or the part of it that arrived before the agent hung up; null if there is none. */
+  readonly completion: Completion | null
+  /** Why the call failed; null if it did not. */
+  readonly problem: string | null
+  /** Whether the agent hung up, or the session ended, before the answer was complete. */
+  readonly isCutOff: boolean
+  readonly startedAtMillis: number
+  readonly endedAtMillis: number
+}
+
+/** A place for the record of a call that has begun. */
+export interface CallPlace {
+  /** The number of calls of the session that began before this one. */
+  readonly index: number
+  readonly end: (call: EndedCall) => Effect.Effect<void>
+}
+
+interface SessionOptions {
+  readonly id: string
+  /** Returns the model of a name that the agent uses; undefined if there is none of this name. */
+  readonly modelOf: (name: string) => SessionModel | undefined
+  /** The names of models that the agent is told. */
+  readonly models: ReadonlyArray<string>
+  /** Answers a request for embeddings with the body of the answer; null if the session's model computes none. */
+  readonly embed: ((body: Readonly<Record<string, unknown>>) => Effect.Effect<string, GatewayError>) | null
+  /** Reserves the place of a call that begins. */
+  readonly begin: () => CallPlace
+  /** Receives the agent's reward. */
+  readonly onReward: (reward: number) => Effect.Effect<void>
+  /** Runs after the session has ended, and all its calls have. */
+  readonly onEnd: (how: SessionEnd) => Effect.Effect<void>
+}
+
+/** Who ended a session: the agent, the program that opened it, or a limit on the time without a call. */
+type SessionEnd = "agent" | "program" | "idle"
+
+export interface Session extends SessionOptions {
+  readonly key: Redacted.Redacted
+  /** The context in which the session was opened, in which its calls are made. */
+  readonly context: Context.Context<never>
+  readonly closed: Deferred.Deferred<void>
+  /** Open while no call is in progress. */
+  readonly idle: Latch.Latch
+  /** How many calls have begun, by the number of messages: equal requests must get different seeds. */
+  readonly seeds: Map<number, number>
+  inProgress: number
+  begun: number
+  reward: number | null
+  /** The time of the last call, in milliseconds since 1970. */
+  lastCallAtMillis: number
+}
+
+/** The largest number of calls of a session, all of which are kept in memory. */
+const mostCalls = 10_000
+
+/** The number of ended sessions whose ids are kept. */
+const rememberedIds = 10_000
+
+const sessionEnded = (id: string): GatewayError =>
+  gatewayError(410, "session_ended", `the session ${id} has ended; it takes no further calls`)
+
+const keyBytes = 18
+
+/** Makes a key, which nobody can guess. */
+const makeKey = (): Redacted.Redacted => {
+  const bytes = crypto.getRandomValues(new Uint8Array(keyBytes))
+  return Redacted.make(
+    btoa(String.fromCharCode(...bytes))
+      .replaceAll("+", "-")
+      .replaceAll("/", "_"),
+  )
+}
+
+/** The sessions of a gateway that have not ended, by their ids. */
+export class Sessions {
+  private readonly open = new Map<string, Session>()
+  private readonly ended = new Set<string>()
+  private readonly most: number
+
+  /** `most` is the largest number of sessions at the same time. */
+  constructor(most: number) {
+    this.most = most
+  }
+
+  get size(): number {
+    return this.open.size
+  }
+
+  /** Adds a session. Fails if there are too many, or if the id is in use. */
+  add(
+    options: SessionOptions,
+    context: Context.Context<never>,
+    nowMillis: number,
+  ): Effect.Effect<Session, GatewayError> {
+    return Effect.suspend(() => {
+      const { id } = options
+      if (this.open.has(id))
+        return Effect.fail(gatewayError(409, "session_exists", `the session ${id} is open already`))
+      if (this.open.size >= this.most) {
+        const message = `expected at most ${this.most} sessions at the same time; end some of them, or raise the limit`
+        return Effect.fail(gatewayError(429, "too_many_sessions", message))
+      }
+      const session: Session = {
+        ...options,
+        key: makeKey(),
+        context,
+        closed: Deferred.makeUnsafe(),
+        idle: Latch.makeUnsafe(true),
+        seeds: new Map(),
+        inProgress: 0,
+        begun: 0,
+        reward: null,
+        lastCallAtMillis: nowMillis,
+      }
+      this.open.set(id, session)
+      return Effect.succeed(session)
+    })
+  }
+
+  /** Ends a session: cuts off its calls in progress, and waits until they are recorded. Does nothing if it has ended. */
+  end(session: Session, how: SessionEnd): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.open.get(session.id) !== session) return Effect.void
+      this.open.delete(session.id)
+      this.remember(session.id)
+      return Deferred.succeed(session.closed, undefined).pipe(
+        Effect.andThen(session.idle.await),
+        Effect.andThen(Effect.suspend(() => session.onEnd(how))),
+        Effect.uninterruptible,
+      )
+    })
+  }
+
+  /** Finds the session that a request addresses, and checks its key. */
+  find(id: string, key: string | undefined): Effect.Effect<Session, GatewayError> {
+    const session = this.open.get(id)
+    if (session === undefined) {
+      if (this.ended.has(id)) return Effect.fail(sessionEnded(id))
+      return Effect.fail(
+        gatewayError(404, "unknown_session", `there is no session ${id}; use the address that you were given`),
+      )
+    }
+    if (sameKey(key, Redacted.value(session.key))) return Effect.succeed(session)
+    return Effect.fail(gatewayError(401, "invalid_api_key", `expected the key of the session ${id} as the API key`))
+  }
+
+  private remember(id: string): void {
+    this.ended.add(id)
+    if (this.ended.size <= rememberedIds) return
+    const [oldest] = this.ended
+    this.ended.delete(oldest)
+  }
+}
+
+/** Reserves the place of a call, and counts it while it runs. If the session ends meanwhile, the call is interrupted. */
+export const counted = <A, E>(
+  session: Session,
+  nowMillis: number,
+  call: (place: CallPlace) => Effect.Effect<A, E>,
+): Effect.Effect<A, E | GatewayError> =>
+  Effect.suspend((): Effect.Effect<A, E | GatewayError> => {
+    if (session.begun >= mostCalls) {
+      const message = `expected at most ${mostCalls} calls in one session; end it and use another one`
+      return Effect.fail(gatewayError(429, "too_many_calls", message))
+    }
+    session.begun++
+    session.inProgress++
+    session.lastCallAtMillis = nowMillis
+    session.idle.closeUnsafe()
+    const closed = Effect.andThen(Deferred.await(session.closed), Effect.fail(sessionEnded(session.id)))
+    return Effect.ensuring(
+      Effect.raceFirst(call(session.begin()), closed),
+      Effect.sync(() => {
+        session.inProgress--
+        if (session.inProgress === 0) session.idle.openUnsafe()
+      }),
+    )
+  })
+
+/** Sets the reward of a session. Fails if it is not a finite number, or if the session has one already. */
+export const setReward = (session: Session, reward: unknown): Effect.Effect<void, GatewayError> => {
+  if (typeof reward !== "number" || !Number.isFinite(reward)) {
+    return Effect.fail(badRequest(`reward: expected a finite number, as in {"reward": 0.5}`))
+  }
+  if (session.reward !== null) {
+    const message = `the session ${session.id} has the reward ${session.reward} already; it takes only one`
+    return Effect.fail(gatewayError(409, "reward_exists", message))
+  }
+  session.reward = reward
+  return session.onReward(reward)
+}

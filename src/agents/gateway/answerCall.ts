@@ -1,0 +1,167 @@
+/**
+ * Answers a call of an agent with the session's model, and records it. If the model's server speaks the agent's protocol, the
+ * body and the answer are passed on as they are; otherwise they are converted.
+ */
+import { Cause, Clock, Effect, Exit, Fiber, Option, Pull, Queue, type Scope, Stream } from "effect"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { Plain } from "../../base/config/plain.ts"
+import { parsedJson } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { stream as randomStream } from "../../base/rng/Rng.ts"
+import type { Completion, LmRequest } from "../lm/Chat.ts"
+import { CallContext, type LmService } from "../lm/Lm.ts"
+import type { LmError } from "../lm/LmError.ts"
+import { SamplingSeed } from "../lm/middleware/seeded.ts"
+import { CurrentExchange, makeExchange, type RawExchange, type RawProtocol } from "../lm/RawExchange.ts"
+import { badRequest, fromLm, type GatewayError, gatewayError, internalError } from "./GatewayError.ts"
+import type { AnswerFacts, ClientProtocol, ClientRequest } from "./protocols/ClientProtocol.ts"
+import { type CallPlace, counted, type Session } from "./Sessions.ts"
+
+/** A call in the protocol of an agent. */
+interface AgentCall {
+  readonly name: RawProtocol
+  readonly protocol: ClientProtocol
+  readonly body: Plain
+  /** The headers that a server of the protocol needs. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Tells clients not to repeat a request, because the gateway has done so already. */
+export const doNotRetry = { "x-should-retry": "false" }
+
+const json = (text: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(text, { contentType: "application/json" })
+
+const eventStream = { contentType: "text/event-stream", headers: { "cache-control": "no-cache" } }
+
+/**
+ * Chooses the seed of a request that repeats an earlier one of the session, because an agent that asks the same question
+ * several times expects different answers. The first request of its length keeps the seed that any agent of ours would have.
+ */
+const seedOf = Effect.fnUntraced(function* (session: Session, { seed, messages: { length } }: LmRequest) {
+  const samplingSeed = yield* SamplingSeed
+  const nth = session.seeds.get(length) ?? 0
+  session.seeds.set(length, nth + 1)
+  if (seed !== null || samplingSeed === null || nth === 0) return seed
+  const { purpose, step } = yield* CallContext
+  return randomStream(samplingSeed, "gateway", purpose, step, length, nth).uint32() >>> 1
+})
+
+const problemOf = (cause: Cause.Cause<LmError | GatewayError>): string | null => {
+  if (Cause.hasInterruptsOnly(cause)) return null
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return error?.message ?? "the call ended in a defect"
+}
+
+/** A request to the session's model. */
+interface ModelRequest {
+  readonly lm: LmService
+  readonly request: LmRequest
+  readonly place: CallPlace
+  /** The exchange with an agent whose protocol the model's server speaks; null if the call is converted. */
+  readonly raw: RawExchange | null
+}
+
+/** Makes a call of the session's model, in the context in which the session was opened, and records how it ended. */
+const complete = Effect.fnUntraced(function* (session: Session, { lm, request, place, raw }: ModelRequest) {
+  const startedAtMillis = yield* Clock.currentTimeMillis
+  const seeded = Effect.flatMap(seedOf(session, request), (seed) => lm.complete({ ...request, seed }))
+  const asked = seeded.pipe(Effect.provideService(CurrentExchange, raw), Effect.provideContext(session.context))
+  const record = (exit: Exit.Exit<Completion, LmError | GatewayError>): Effect.Effect<void> =>
+    Effect.flatMap(Clock.currentTimeMillis, (endedAtMillis) => {
+      const times = { request, startedAtMillis, endedAtMillis }
+      if (Exit.isSuccess(exit)) return place.end({ ...times, completion: exit.value, problem: null, isCutOff: false })
+      const isCutOff = Cause.hasInterruptsOnly(exit.cause) || raw?.hasBegun === true
+      const completion = isCutOff ? (raw?.partial?.() ?? null) : null
+      return place.end({ ...times, completion, problem: problemOf(exit.cause), isCutOff })
+    })
+  return yield* Effect.onExit(asked, record)
+})
+
+/** Fails if a request has parts that only a server of its own protocol could get. */
+const refuseUnmodelled = ({ unmodelled }: ClientRequest): Effect.Effect<void, GatewayError> =>
+  unmodelled.length === 0
+    ? Effect.void
+    : Effect.fail(
+        badRequest(
+          `${unmodelled.join(", ")}: not supported, because the model's server does not speak this protocol; leave it out`,
+        ),
+      )
+
+const toGatewayError = (error: LmError | GatewayError): GatewayError =>
+  error._tag === "LmError" ? fromLm(error) : error
+
+/** Returns the response of a server that refused the request of an agent; undefined if the error is another one. */
+const passedRefusal = (
+  error: LmError | GatewayError,
+  raw: RawExchange | null,
+): HttpServerResponse.HttpServerResponse | undefined => {
+  const refusal = raw?.refusal ?? null
+  if (refusal === null || error._tag !== "LmError" || error.reason !== "rejected") return undefined
+  const type = parsedJson(refusal.text) === undefined ? "text/plain" : "application/json"
+  return HttpServerResponse.text(refusal.text, { status: refusal.status, contentType: type, headers: doNotRetry })
+}
+
+/** Answers a call of an agent. */
+export const answerCall = Effect.fnUntraced(function* (
+  session: Session,
+  { name, protocol, body, headers }: AgentCall,
+): Effect.fn.Return<HttpServerResponse.HttpServerResponse, GatewayError, Scope.Scope> {
+  const asked = yield* protocol.decode(body)
+  const model = session.modelOf(asked.model)
+  if (model === undefined) {
+    const message = `the model ${JSON.stringify(asked.model)} does not exist; there are ${session.models.join(", ")}`
+    return yield* gatewayError(404, "model_not_found", message)
+  }
+  const { lm, base } = model
+  const canPass = lm.speaks === name
+  if (!canPass) yield* refuseUnmodelled(asked)
+  const request: LmRequest = { ...base, ...asked.settings, messages: asked.messages }
+  const raw = canPass ? yield* makeExchange({ protocol: name, body, headers }) : null
+  const nowMillis = yield* Clock.currentTimeMillis
+  const facts: AnswerFacts = {
+    id: `${session.id}-${session.begun}`,
+    created: Math.floor(nowMillis / 1000),
+    streamUsage: asked.streamUsage,
+  }
+  const encoded = (completion: Completion): HttpServerResponse.HttpServerResponse => {
+    if (asked.stream) return HttpServerResponse.text(protocol.events(facts, completion), eventStream)
+    return json(raw?.text ?? JSON.stringify(protocol.whole(facts, completion)))
+  }
+  const calling = counted(session, nowMillis, (place) => complete(session, { lm, request, place, raw }))
+  const answer =
+    raw === null || !asked.stream ? Effect.map(calling, encoded) : streamed(calling, { raw, protocol, encoded })
+  return yield* Effect.catch(answer, (error) => {
+    const refused = passedRefusal(error, raw)
+    return refused === undefined ? Effect.fail(toGatewayError(error)) : Effect.succeed(refused)
+  })
+})
+
+/** How the answer of a call becomes a response. */
+interface StreamedAnswer {
+  readonly raw: RawExchange
+  readonly protocol: ClientProtocol
+  readonly encoded: (completion: Completion) => HttpServerResponse.HttpServerResponse
+}
+
+/**
+ * Makes the response of a call whose answer is streamed as its bytes arrive. It is returned with the first bytes, so that a call
+ * that fails earlier has its own status. If the agent disconnects, the scope of its request closes, which ends the call.
+ */
+const streamed = Effect.fnUntraced(function* (
+  calling: Effect.Effect<Completion, LmError | GatewayError>,
+  { raw, protocol, encoded }: StreamedAnswer,
+) {
+  const fiber = yield* Effect.forkScoped(Effect.ensuring(calling, Queue.end(raw.pieces)))
+  const pull = yield* Stream.toPull(Stream.fromQueue(raw.pieces))
+  const first = yield* Pull.catchDone(pull, () => Effect.succeed<ReadonlyArray<Uint8Array>>([]))
+  // Nothing was passed on if the call failed, or if the cache had the answer.
+  if (first.length === 0) return encoded(yield* Fiber.join(fiber))
+  const failure = Effect.map(Fiber.await(fiber), (exit) => {
+    if (Exit.isSuccess(exit)) return new Uint8Array()
+    const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+    return utf8.encode(protocol.failureEvent(error === undefined ? internalError : toGatewayError(error)))
+  })
+  const pieces = Stream.concat(Stream.fromIterable(first), Stream.fromPull(Effect.succeed(pull)))
+  return HttpServerResponse.stream(Stream.concat(pieces, Stream.fromEffect(failure)), eventStream)
+})

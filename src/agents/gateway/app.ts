@@ -1,0 +1,145 @@
+/**
+ * Routes the requests of agents to the sessions of a gateway: `/sessions/ID/v1/…` in OpenAI's and Anthropic's protocols,
+ * `/sessions/ID/reward` and `/sessions/ID/end`. `listen-node.ts` serves this with Node.
+ */
+import { Effect, type Scope } from "effect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { type HostGuard, refusedBy } from "../../base/config/hostGuard.ts"
+import { isPlain } from "../../base/config/plain.ts"
+import type { RawProtocol } from "../lm/RawExchange.ts"
+import { answerCall, doNotRetry } from "./answerCall.ts"
+import { badRequest, GatewayError, gatewayError, internalError } from "./GatewayError.ts"
+import { jsonBody } from "./jsonBody.ts"
+import { chatCompletions } from "./protocols/chatCompletions.ts"
+import type { ClientProtocol } from "./protocols/ClientProtocol.ts"
+import { openAiFailure } from "./protocols/openAiFailure.ts"
+import { type Session, type Sessions, setReward } from "./Sessions.ts"
+
+export interface GatewayApp {
+  readonly sessions: Sessions
+  readonly guard: HostGuard
+  /** The largest size of a request's body in bytes. */
+  readonly maxBodyBytes: number
+  /** The largest number of requests that are answered at the same time. */
+  readonly maxRequests: number
+}
+
+type Response = HttpServerResponse.HttpServerResponse
+type Answering = Effect.Effect<Response, GatewayError, HttpServerRequest.HttpServerRequest | Scope.Scope>
+
+const json = (value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response =>
+  HttpServerResponse.text(JSON.stringify(value), { status, contentType: "application/json", headers })
+
+/** The protocols in which agents call models, by the path of their requests. */
+const protocols: Readonly<Record<string, { readonly name: RawProtocol; readonly protocol: ClientProtocol }>> = {
+  "/v1/chat/completions": { name: "chat", protocol: chatCompletions },
+}
+
+/** Headers with which clients choose features of a protocol, and which its servers need. */
+const passedHeaders = ["anthropic-beta", "anthropic-version", "openai-beta"]
+
+const keyOf = ({ headers }: HttpServerRequest.HttpServerRequest): string | undefined =>
+  headers["x-api-key"] ?? /^Bearer (.+)$/i.exec(headers["authorization"] ?? "")?.[1]
+
+const isPost = ({ method }: HttpServerRequest.HttpServerRequest): boolean => method === "POST"
+
+const noRoute = gatewayError(
+  404,
+  "unknown_url",
+  "expected one of /sessions/ID/v1/chat/completions, /v1/responses, /v1/messages, /v1/embeddings, /v1/models, " +
+    "/sessions/ID/reward and /sessions/ID/end",
+)
+
+const plainBody = Effect.fnUntraced(function* ({ maxBodyBytes }: GatewayApp) {
+  const body = yield* jsonBody(maxBodyBytes, (status, message) => gatewayError(status, "invalid_body", message))
+  return isPlain(body) ? body : yield* badRequest("expected a JSON object as the body")
+})
+
+const models = ({ models }: Session): Response =>
+  json({ object: "list", data: models.map((id) => ({ id, object: "model", created: 0, owned_by: "effect-rl" })) })
+
+/** Answers a request to a session, at the path below `/sessions/ID`. */
+const answerIn = (gateway: GatewayApp, session: Session, path: string): Answering =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const call = Object.hasOwn(protocols, path) ? protocols[path] : undefined
+    if (call !== undefined && isPost(request)) {
+      const body = yield* plainBody(gateway)
+      const headers = passedHeaders.flatMap((name) => {
+        const value = request.headers[name]
+        return value === undefined ? [] : [[name, value] as const]
+      })
+      return yield* answerCall(session, { ...call, body, headers: Object.fromEntries(headers) })
+    }
+    if (path === "/v1/models" && request.method === "GET") return models(session)
+    if (path === "/v1/embeddings" && isPost(request)) {
+      if (session.embed === null)
+        return yield* gatewayError(404, "no_embeddings", "the session's model computes no embeddings")
+      return HttpServerResponse.text(yield* session.embed(yield* plainBody(gateway)), {
+        contentType: "application/json",
+      })
+    }
+    if (path === "/reward" && isPost(request)) {
+      const { reward } = yield* plainBody(gateway)
+      yield* setReward(session, reward)
+      return json({ reward: session.reward })
+    }
+    if (path === "/end" && isPost(request)) {
+      yield* gateway.sessions.end(session, "agent")
+      return json({ ended: true })
+    }
+    return yield* noRoute
+  })
+
+const decodedId = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+const answerTo = (gateway: GatewayApp, path: string): Answering =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const refused = refusedBy(gateway.guard, request.headers)
+    if (refused !== undefined) return yield* gatewayError(refused.status, "wrong_host", refused.message)
+    if (path === "/health") return json({ status: "ok", sessions: gateway.sessions.size })
+    const [, name, rest] = /^\/sessions\/([^/]+)(\/.*)$/.exec(path) ?? []
+    const id = name === undefined ? undefined : decodedId(name)
+    if (id === undefined) return yield* noRoute
+    return yield* answerIn(gateway, yield* gateway.sessions.find(id, keyOf(request)), rest)
+  })
+
+/** Makes the response to a request that failed, in the form of the protocol that its path belongs to. */
+const failed = (error: GatewayError, path: string): Response => {
+  const known = Object.entries(protocols).find(([end]) => path.endsWith(end))
+  const body = known === undefined ? openAiFailure(error) : known[1].protocol.failure(error)
+  const { status, retryAfter } = error
+  return json(body, status, retryAfter === undefined ? doNotRetry : { "retry-after": String(retryAfter) })
+}
+
+/** Makes the app that answers one request. If the client disconnects, its request is interrupted. */
+export const makeApp = (gateway: GatewayApp) => {
+  let answering = 0
+  const busy = new GatewayError({
+    status: 429,
+    code: "too_many_requests",
+    message: `the gateway answers at most ${gateway.maxRequests} requests at the same time; try again later`,
+    retryAfter: 1,
+  })
+  return Effect.gen(function* () {
+    const { url } = yield* HttpServerRequest.HttpServerRequest
+    const path = url.replace(/\?.*$/s, "")
+    if (answering >= gateway.maxRequests) return failed(busy, path)
+    answering++
+    yield* Effect.addFinalizer(() => Effect.sync(() => void answering--))
+    return yield* answerTo(gateway, path).pipe(
+      Effect.catch((error) => Effect.succeed(failed(error, path))),
+      Effect.catchDefect((defect) =>
+        Effect.as(Effect.logError("a request failed", defect), failed(internalError, path)),
+      ),
+    )
+  })
+}

@@ -1,0 +1,56 @@
+/** Serves the gateway with Node's HTTP server. */
+import { createServer } from "node:http"
+import { hostname } from "node:os"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Effect, Layer, Scope } from "effect"
+import * as HttpServer from "effect/http/HttpServer"
+import { AgentError } from "../agent/AgentError.ts"
+import { type GatewayApp, makeApp } from "./app.ts"
+import type { GatewayService } from "./Gateway.ts"
+import { makeService } from "./service.ts"
+import { Sessions } from "./Sessions.ts"
+
+interface ListenOptions extends Omit<GatewayApp, "guard"> {
+  readonly host: string
+  /** The port; 0 chooses a free port. */
+  readonly port: number
+  /** Additional host names with which clients may address the server. */
+  readonly allowedHosts?: ReadonlyArray<string>
+}
+
+/** Listens until the scope closes, and returns the port. */
+const listen = Effect.fnUntraced(function* (options: ListenOptions): Effect.fn.Return<number, AgentError, Scope.Scope> {
+  const guard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
+  const server = createServer()
+  const listening = NodeHttpServer.layer(() => server, {
+    host: options.host,
+    port: options.port,
+    gracefulShutdownTimeout: "200 millis",
+  })
+  yield* Layer.build(Layer.provide(HttpServer.serve(makeApp({ ...options, guard })), listening)).pipe(
+    Effect.mapError(({ cause }) => {
+      const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
+      const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)
+      const message = `gateway: cannot listen at ${options.host}:${options.port}: ${hint}`
+      return new AgentError({ agent: "gateway", message })
+    }),
+  )
+  // Clients keep connections open for further requests.
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+  const address = server.address()
+  return typeof address === "object" && address !== null ? address.port : options.port
+})
+
+/** The limits of the gateway of a program, whose agents are its own. */
+const usualLimits = { maxBodyBytes: 64 * 1024 * 1024, maxRequests: 8192 }
+const mostSessions = 10_000
+
+const host = "127.0.0.1"
+
+/** Makes the gateway of this program. It listens on a free port of this machine from the first session on, until the scope closes. */
+export const makeGateway: Effect.Effect<GatewayService, never, Scope.Scope> = Effect.gen(function* () {
+  const scope = yield* Effect.scope
+  const sessions = new Sessions(mostSessions)
+  const listening = Effect.map(listen({ sessions, host, port: 0, ...usualLimits }), (port) => `http://${host}:${port}`)
+  return makeService(sessions, yield* Effect.cached(Effect.provideService(listening, Scope.Scope, scope)))
+})

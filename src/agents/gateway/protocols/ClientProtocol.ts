@@ -1,0 +1,108 @@
+/**
+ * Defines what the gateway must know of a protocol in which agents call it: how to decode a request, and how to encode an
+ * answer or a failure. `chatCompletions.ts`, `responses.ts` and `messages.ts` are such protocols. All of this is pure.
+ */
+import { Effect, Schema, SchemaIssue } from "effect"
+import type { Plain } from "../../../base/config/plain.ts"
+import type { ChatMessage, Completion, LmRequest, ToolSpec } from "../../lm/Chat.ts"
+import { badRequest, type GatewayError } from "../GatewayError.ts"
+
+/** A decoded request of an agent. */
+export interface ClientRequest {
+  /** The name of the model that the agent asks for. */
+  readonly model: string
+  readonly messages: ReadonlyArray<ChatMessage>
+  /** The settings that the agent has chosen; those that it left out are left out here. */
+  readonly settings: Partial<Omit<LmRequest, "model" | "messages">>
+  /** Whether the answer is streamed. */
+  readonly stream: boolean
+  /** Whether a streamed answer ends with the numbers of tokens. Only OpenAI's chat completions let clients choose it. */
+  readonly streamUsage: boolean
+  /**
+   * The parts of the request that have no place in our own form of requests, such as images. Only a model whose server
+   * speaks the same protocol gets them.
+   */
+  readonly unmodelled: ReadonlyArray<string>
+}
+
+/** Facts about an answer that are not part of its completion. */
+export interface AnswerFacts {
+  /** The id of the answer, without the prefix that a protocol has. */
+  readonly id: string
+  /** The time of the answer, in seconds since 1970. */
+  readonly created: number
+  readonly streamUsage: boolean
+}
+
+export interface ClientProtocol {
+  readonly decode: (body: Plain) => Effect.Effect<ClientRequest, GatewayError>
+  /** Encodes a whole answer as the JSON body of a response. */
+  readonly whole: (facts: AnswerFacts, completion: Completion) => object
+  /** Encodes a whole answer as the text of all events of a stream. */
+  readonly events: (facts: AnswerFacts, completion: Completion) => string
+  /** Encodes a failure as the JSON body of a response. */
+  readonly failure: (error: GatewayError) => object
+  /** Encodes a failure after the beginning of a stream as the text of an event. */
+  readonly failureEvent: (error: GatewayError) => string
+}
+
+/** A field that clients may leave out or set to null. */
+export const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+/** Makes the settings of a request from optional fields: leaves out those that are null or undefined. */
+export const settingsOf = (fields: {
+  readonly [K in keyof ClientRequest["settings"]]: ClientRequest["settings"][K] | null | undefined
+}): ClientRequest["settings"] =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined))
+
+/** The largest numbers of messages and tools; far fewer fit into the context of any model. */
+const most: Readonly<Record<string, number>> = { messages: 20_000, input: 20_000, tools: 2048, stop: 64 }
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** Makes a function that decodes a body. It fails with an error that names the first wrong key. */
+export const decoder = <S extends Schema.Codec<unknown, unknown>>(
+  schema: S,
+): ((body: Plain) => Effect.Effect<S["Type"], GatewayError>) => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return (body) => {
+    for (const [key, limit] of Object.entries(most)) {
+      const list = body[key]
+      if (Array.isArray(list) && list.length > limit) {
+        return Effect.fail(badRequest(`${key}: expected at most ${limit} items, found ${list.length}`))
+      }
+    }
+    return Effect.mapError(decode(body), ({ issue }) => {
+      const [{ message, path = [] }] = issuesOf(issue).issues
+      const keys = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")
+      return badRequest(`${keys === "" ? "body" : keys}: ${message.charAt(0).toLowerCase()}${message.slice(1)}`)
+    })
+  }
+}
+
+/** Lists the keys of a body that would change the answer, but that our own form of requests does not have. */
+export const unmodelledKeys = (
+  body: Plain,
+  keys: Readonly<Record<string, (value: unknown) => boolean>>,
+): ReadonlyArray<string> =>
+  Object.entries(keys).flatMap(([key, isHarmless]) => {
+    const value = body[key]
+    return value === undefined || value === null || isHarmless(value) ? [] : [key]
+  })
+
+/** If a request demands the call of one tool, leaves only this tool, because our requests can only demand some call. */
+export const onlyTool = (tools: ReadonlyArray<ToolSpec>, name: string | undefined): ReadonlyArray<ToolSpec> =>
+  name === undefined ? tools : tools.filter((tool) => tool.name === name)
+
+/** Returns the names of the tools that an assistant's messages called, by the ids of the calls. */
+export const calledTools = (): {
+  readonly add: (id: string, name: string) => void
+  readonly of: (id: string) => string
+} => {
+  const names = new Map<string, string>()
+  return { add: (id, name) => void names.set(id, name), of: (id) => names.get(id) ?? "" }
+}
+
+/** Encodes data as one server-sent event. */
+export const event = (data: unknown, name?: string): string =>
+  `${name === undefined ? "" : `event: ${name}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`

@@ -1,0 +1,83 @@
+/** Passes on bodies of OpenAI's chat completions that other programs sent, for `openAi.ts`. */
+import { isPlain, type Plain } from "../../../base/config/plain.ts"
+import { joined } from "../../../base/config/bytes.ts"
+import { parsedJson } from "../../../base/config/text.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import type { LmRequest } from "../Chat.ts"
+import { type Dialect, thinks } from "./openAiWire.ts"
+
+const isMissing = (value: unknown): boolean => value === undefined || value === null
+
+/** Returns the settings of the request that the program's body does not have. */
+const missingSettings = (body: Plain, request: LmRequest): Plain => {
+  const isThinking = thinks(request.model)
+  const limit = isThinking ? "max_completion_tokens" : "max_tokens"
+  const hasLimit = !isMissing(body["max_tokens"]) || !isMissing(body["max_completion_tokens"])
+  const settings: Plain = {
+    ...(isThinking ? {} : { temperature: request.temperature, top_p: request.topP }),
+    ...(hasLimit ? {} : { [limit]: request.maxOutputTokens }),
+    seed: request.seed,
+    ...(request.stop.length === 0 ? {} : { stop: request.stop }),
+  }
+  return Object.fromEntries(Object.entries(settings).filter(([key, value]) => value !== null && isMissing(body[key])))
+}
+
+/** Tells whether a program asks for the numbers of tokens at the end of a stream. */
+const wantsUsage = ({ stream_options: options }: Plain): boolean =>
+  isPlain(options) && options["include_usage"] === true
+
+/**
+ * Returns the body of another program for the server. It is unchanged, except that it has the model's name at the server, and
+ * asks for what our records need: the numbers of tokens and, if they are traced, the tokens.
+ */
+export const passedBody = (body: Plain, request: LmRequest, { tokenIds, extra }: Dialect): Plain => ({
+  ...extra,
+  ...body,
+  ...missingSettings(body, request),
+  model: request.model,
+  ...(request.traceTokens ? { logprobs: true, ...(tokenIds ? { return_token_ids: true } : {}) } : {}),
+  ...(body["stream"] === true && !wantsUsage(body)
+    ? { stream_options: { ...(isPlain(body["stream_options"]) ? body["stream_options"] : {}), include_usage: true } }
+    : {}),
+})
+
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
+
+/** Returns the index after the first empty line from `from` on, which ends an event; −1 if there is none. */
+const endOfEvent = (bytes: Uint8Array, from: number): number => {
+  for (let at = bytes.indexOf(lineFeed, from); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) {
+    const next = bytes[at + 1] === carriageReturn ? at + 2 : at + 1
+    if (bytes[next] === lineFeed) return next + 1
+  }
+  return -1
+}
+
+/** Tells whether an event has only the numbers of tokens, which the program did not ask for. */
+const isUsage = (event: Uint8Array): boolean => {
+  const text = utf8.decode(event)
+  if (!text.includes('"usage"') || !/"choices":\s*\[\s*\]/.test(text)) return false
+  const data = parsedJson(text.replace(/^data:/gm, "").trim())
+  return isPlain(data) && Array.isArray(data["choices"]) && data["choices"].length === 0 && isPlain(data["usage"])
+}
+
+/**
+ * Makes the function that removes the event with the numbers of tokens from a stream, because a program that did not ask for
+ * it may not expect an event without choices. The rest of the stream is unchanged; an incomplete event is held back.
+ */
+export const passedBytes = (body: Plain): ((bytes: Uint8Array) => Uint8Array) => {
+  if (wantsUsage(body)) return (bytes) => bytes
+  let rest = new Uint8Array()
+  return (bytes) => {
+    const all = rest.length === 0 ? bytes : joined([rest, bytes])
+    const kept: Array<Uint8Array> = []
+    let begin = 0
+    for (let end = endOfEvent(all, begin); end >= 0; end = endOfEvent(all, begin)) {
+      const event = all.subarray(begin, end)
+      if (!isUsage(event)) kept.push(event)
+      begin = end
+    }
+    rest = all.slice(begin)
+    return kept.length === 1 ? kept[0] : joined(kept)
+  }
+}

@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import { leaves } from "../../../run/find/diff.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
-import { isBucket, subcommand } from "../flags.ts"
+import { isBucket, nameOf, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { sweepInBucket } from "../bucket/sweepInBucket.ts"
 import { sweep } from "../../sweep/sweep.ts"
@@ -58,8 +58,22 @@ const runOf = Effect.fnUntraced(function* (typed: RunFlags) {
     )
   }
   if (!isSweep && !input.dryRun) return yield* trainOnce(input)
-  return yield* isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
+  const all = isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
+  return yield* input.alert.length === 0 ? all : alertingSweep(input, all)
 })
+
+/** Runs a sweep with the alerts of its end. */
+const alertingSweep = <A, E extends { readonly message: string }, R>(
+  { alert, resultsDir, dryRun, ...input }: RunFlags,
+  all: Effect.Effect<A, E, R>,
+) =>
+  Effect.gen(function* () {
+    const { alertsOf, alertingAtEnd } = yield* Effect.promise(() => import("../alerts/alerts.ts"))
+    const alerts = yield* alertsOf(alert)
+    if (alerts.some(({ thresholds }) => thresholds.length > 0))
+      return yield* usageError("--alert: a threshold only works with one training, not with a sweep")
+    return yield* alertingAtEnd(dryRun ? [] : alerts, { run: resultsDir, name: nameOf(input) }, all)
+  })
 
 /** Adds the setting that corresponds to the flag `--ranks`. */
 const withRanks = Effect.fnUntraced(function* (input: RunFlags) {

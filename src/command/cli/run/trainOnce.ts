@@ -100,6 +100,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
   const threads = threadsOfEach(options.threads)
 
   const fs = yield* FileSystem.FileSystem
+  const alerting = input.alert.length === 0 ? [] : [yield* alertsTo(input.alert, shown)]
   // OpenTelemetry prescribes the name of this variable.
   const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const layers = (onOpen: (directory: string) => Effect.Effect<void>) =>
@@ -114,6 +115,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
         ...(otlp === undefined ? [] : [telemetry]),
         ...(input.quiet ? [] : [terminalProgress]),
         ...(part === undefined ? [] : [sweepProgress]),
+        ...alerting,
       ),
       storeOf(input, { fs, part, resume, bucket }, onOpen),
     )
@@ -153,6 +155,12 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
       advises: part === undefined && resume === undefined,
     },
   )
+})
+
+/** Makes the sink of the flags `--alert`. Its code is loaded only when it is needed. */
+const alertsTo = Effect.fnUntraced(function* (flags: ReadonlyArray<string>, shown: (directory: string) => string) {
+  const { alertsOf, alertSink } = yield* Effect.promise(() => import("../alerts/alerts.ts"))
+  return alertSink(yield* alertsOf(flags), shown)
 })
 
 /** Finds the run or the checkpoint that `start.from` or `start.memory` names. */

@@ -1,0 +1,194 @@
+import { createServer } from "node:http"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { parseAlert } from "../../../../src/command/cli/alerts/alert.ts"
+import { AlertLimits, deliver } from "../../../../src/command/cli/alerts/deliver.ts"
+import { Output } from "../../../../src/command/cli/output/output.ts"
+import { effect, program, until, withFolder, write } from "../effect.ts"
+import { isRunning } from "../isRunning.ts"
+
+const facts = { event: "failed", run: "results/0001", name: "walk", seed: 7, message: "first\nsecond" } as const
+
+let folder = ""
+beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "alerts-"))))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Delivers an alert with short limits, and returns what it writes to stderr. */
+const delivered = async (target: Parameters<typeof deliver>[0], limits = {}): Promise<string> => {
+  let stderr = ""
+  const all = { commandSeconds: 60, webhookSeconds: 60, maxRetries: 2, startingDelay: 0.001, ...limits }
+  await Effect.runPromise(
+    deliver(target, facts).pipe(
+      Effect.provideService(AlertLimits, all),
+      Effect.provideService(Output, { stdout: () => Effect.void, stderr: (text) => void (stderr += text) }),
+    ),
+  )
+  return stderr
+}
+
+describe("the flag --alert", () => {
+  it("has moments, thresholds and a target", () => {
+    const parsed = parseAlert("ended, losses/approx_kl > 0.1,validation>=475: notify 'a: b'")
+    assert.isTrue("alert" in parsed)
+    if (!("alert" in parsed)) return
+    assert.deepEqual(parsed.alert.moments, ["finished", "failed", "stopped"])
+    assert.deepEqual(
+      parsed.alert.thresholds.map(({ text, key, isPassed }) => [text, key, isPassed(0.5), isPassed(475)]),
+      [
+        ["losses/approx_kl>0.1", "losses/approx_kl", true, true],
+        ["validation>=475", "validation/score", false, true],
+      ],
+    )
+    assert.deepEqual(parsed.alert.target, { command: "notify 'a: b'" })
+  })
+
+  for (const [text, problem] of [
+    ["", "WHEN: COMMAND"],
+    ["ended", "WHEN: COMMAND"],
+    ["ended: ", "WHEN: COMMAND"],
+    ["sometimes: x", 'found "sometimes"'],
+    ["validation=1: x", 'found "validation=1"'],
+    ["validation>high: x", 'found "validation>high"'],
+    ["ended: https://me:secret@host/", "without a user"],
+    [`ended: ${"x".repeat(5000)}`, "at most 4096 characters"],
+  ] as const) {
+    it(`refuses ${text.slice(0, 40)}`, () => {
+      const parsed = parseAlert(text)
+      assert.include("problem" in parsed ? parsed.problem : "", problem)
+      assert.notInclude(JSON.stringify(parsed), "secret")
+    })
+  }
+})
+
+describe.skipIf(process.platform === "win32")("an alert to a command", () => {
+  it("gives the facts as variables and as JSON, and puts none into the command line", async () => {
+    const [input, variables] = [join(folder, "input"), join(folder, "variables")]
+    const command = `cat > ${input}; printf '%s|%s|%s' "$EFFECT_ALERT_EVENT" "$EFFECT_ALERT_SEED" "$EFFECT_ALERT_MESSAGE" > ${variables}`
+    assert.strictEqual(await delivered({ command }), "")
+    assert.deepEqual(JSON.parse(readFileSync(input, "utf8")), facts)
+    assert.strictEqual(readFileSync(variables, "utf8"), "failed|7|first\nsecond")
+  })
+
+  it("that fails is a warning with its last line", async () => {
+    assert.match(await delivered({ command: "echo no such sound >&2; exit 3" }), /failed: .*exit code 3: no such sound/)
+    assert.match(await delivered({ command: "cat > /dev/null; no-such-program-here" }), /exit code 127/)
+  })
+
+  it("that does not end is ended, with all that it has started", async () => {
+    const pids = join(folder, "pids")
+    const stderr = await delivered(
+      { command: `sleep 1000 & echo $! > ${pids}; echo $$ >> ${pids}; sleep 1000` },
+      { commandSeconds: 0.5 },
+    )
+    assert.include(stderr, "did not end within 0.5 seconds")
+    for (const pid of readFileSync(pids, "utf8").trim().split("\n")) await until(() => !isRunning(Number(pid)))
+  })
+
+  it("leaves no process behind", async () => {
+    const pid = join(folder, "pid")
+    assert.strictEqual(await delivered({ command: `sleep 1000 & echo $! > ${pid}` }), "")
+    await until(() => !isRunning(Number(readFileSync(pid, "utf8"))))
+  })
+})
+
+describe("an alert to a webhook", () => {
+  /** Runs `body` with the address of a server that gives these answers one after another, and returns the bodies that it got. */
+  const withServer = async (statuses: ReadonlyArray<number>, body: (address: string) => Promise<void>) => {
+    const received: Array<unknown> = []
+    const server = createServer((request, response) => {
+      let text = ""
+      request.on("data", (part) => (text += String(part)))
+      request.on("end", () => {
+        const status = statuses[received.length] ?? statuses.at(-1) ?? 200
+        received.push({ method: request.method, type: request.headers["content-type"], json: JSON.parse(text) })
+        response.writeHead(status).end(`about ${request.url}`)
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const address = server.address()
+    try {
+      await body(`http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`)
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+    return received
+  }
+
+  it("posts JSON, and tries again when the server fails", async () => {
+    const received = await withServer([503, 200], async (address) => {
+      assert.strictEqual(await delivered({ webhook: new URL("/hook", address) }), "")
+    })
+    const post = { method: "POST", type: "application/json", json: facts }
+    assert.deepEqual(received, [post, post])
+  })
+
+  it("that is refused is a warning without the path, which may be a key", async () => {
+    const received = await withServer([404], async (address) => {
+      const stderr = await delivered({ webhook: new URL("/hook/T0P-S3CRET?key=abc", address) })
+      assert.include(stderr, "404")
+      assert.notInclude(stderr, "S3CRET")
+      assert.notInclude(stderr, "abc")
+    })
+    assert.lengthOf(received, 1)
+  })
+
+  it("that nobody takes is a warning", async () => {
+    let address = ""
+    await withServer([200], async (own) => void (address = own))
+    assert.match(
+      await delivered({ webhook: new URL("/hook", address) }),
+      /the alert to http:.* failed: .*cannot be reached/,
+    )
+  })
+})
+
+describe.skipIf(process.platform === "win32")("a run with alerts", () => {
+  it("delivers them in the order of what happens, and has the same result as without them", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program("validation: { everySteps: 512, episodes: 3 }"))
+      const log = join(folder, "alerts.jsonl")
+      const args = ["run", file, "--seed", "1", "--json", "--results-dir", join(folder, "results")]
+      const plain = await effect(args)
+      const flags = [
+        `validation>0: cat >> ${log}`,
+        `validation>1e9: cat >> ${log}`,
+        `ended: cat >> ${log}; ls "$EFFECT_ALERT_RUN/return.json" || echo no result >> ${log}`,
+        "finished: exit 5",
+        `failed: echo failed >> ${log}`,
+      ]
+      const alerted = await effect([...args, ...flags.flatMap((flag) => ["--alert", flag])])
+      assert.strictEqual(alerted.code, 0, alerted.stderr)
+      assert.include(alerted.stderr, "the alert to exit 5 failed: it ended with exit code 5")
+      const [first, second] = [plain, alerted].map(({ stdout }) => JSON.parse(stdout))
+      assert.strictEqual(second.digest, first.digest)
+      const told = readFileSync(log, "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line))
+      assert.deepEqual(
+        told.map(({ event, condition }) => [event, condition]),
+        [
+          ["threshold", "validation>0"],
+          ["finished", undefined],
+        ],
+      )
+      assert.deepInclude(told[1], { run: second.runDir, seed: 1, environment: "CartPole-v1", algorithm: "ppo" })
+    }))
+
+  it("are refused before anything is trained, if they are written wrongly", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(""))
+      for (const flag of ["someday: true", "validation>high: true"]) {
+        const { code, stderr } = await effect(["run", file, "--alert", flag], folder)
+        assert.strictEqual(code, 2)
+        assert.include(stderr, "--alert: expected ended, finished, failed, stopped or a threshold")
+      }
+      const sweep = await effect(["run", file, "--seeds", "1..2", "--alert", "validation>1: true"], folder)
+      assert.strictEqual(sweep.code, 2)
+      assert.include(sweep.stderr, "only works with one training")
+    }))
+})

@@ -43,6 +43,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "formats/picture/movie.ts",
     "formats/picture/png.ts",
     "formats/picture/svg.ts",
+    "formats/prometheus.ts",
     "formats/protobuf.ts",
     "formats/recordLog.ts",
     "formats/safetensors.ts",

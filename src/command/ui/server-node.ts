@@ -10,10 +10,12 @@ import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Observed } from "../../spread/cluster/overview.ts"
 import { type HostGuard, refusedBy, sameKey } from "../../base/config/hostGuard.ts"
+import { prometheusText, prometheusType } from "../../base/formats/prometheus.ts"
 import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
 import { contentType, filePolicy } from "./guard.ts"
 import { type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts"
+import { runMetricsOf } from "./prometheus.ts"
 import { readStudyIn } from "./studies.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
 import type { Confined } from "../../run/read/confined-node.ts"
@@ -152,6 +154,13 @@ const answer = Effect.fnUntraced(function* (serving: Serving) {
 /** Answers a request for data. */
 const data = Effect.fnUntraced(function* ({ options, results, live }: Serving, path: string, query: URLSearchParams) {
   if (path === "data/events") return live.events
+  if (path === "metrics") {
+    yield* live.lookAgain
+    return HttpServerResponse.text(prometheusText(yield* runMetricsOf(results.files, results.index)), {
+      contentType: prometheusType,
+      headers: ofOneOrigin,
+    })
+  }
   if (path === "data/runs.json") {
     yield* live.lookAgain
     const title = basename(results.files.root)

@@ -11,7 +11,7 @@
  * const routes = HttpServer.serve(app) // a Layer that needs an HttpServer
  * ```
  */
-import { Effect, Redacted, type Scope } from "effect"
+import { Clock, Effect, Redacted, type Scope } from "effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerError from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -24,6 +24,7 @@ import { chatCompletions, completions } from "./answers.ts"
 import { ApiError, internalError } from "./ApiError.ts"
 import { detokenize, health, models, tokenize } from "./modelRoutes.ts"
 import { failure, reported } from "./responses.ts"
+import { metricsPage } from "./metricsRoute.ts"
 import { makeServerState, type ServerState } from "./ServerState.ts"
 
 export interface ServeOptions {
@@ -90,9 +91,22 @@ const routesOf = (state: ServerState, adapters: ClientAdapters, apiKey: Redacted
     HttpRouter.route("POST", "/v1/unload_lora_adapter", guarded(unloadAdapter(state, adapters))),
     HttpRouter.route("POST", "/tokenize", guarded(tokenize(state))),
     HttpRouter.route("POST", "/detokenize", guarded(detokenize(state))),
+    HttpRouter.route("GET", "/metrics", guarded(metricsPage(state))),
     HttpRouter.route("GET", "/health", answeringFailures(health(state))),
   ] as const
 }
+
+/** Counts a request with its status, and the time until its response begins. */
+const counted =
+  ({ metrics }: ServerState) =>
+  <E, R>(app: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    Effect.gen(function* () {
+      const { url } = yield* HttpServerRequest.HttpServerRequest
+      const began = yield* Clock.monotonicTimeNanos
+      const response = yield* app
+      metrics.requested(url, response.status, Number((yield* Clock.monotonicTimeNanos) - began) / 1e9)
+      return response
+    })
 
 /** Makes the server's app for the engine of the context. */
 export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.fn.Return<ServedApp, never, Engine> {
@@ -121,6 +135,7 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
       }
       return Effect.as(Effect.logError("a request failed", error), failure(internalError))
     }),
+    counted(state),
   )
   return { app, drain: state.gate.drain }
 })

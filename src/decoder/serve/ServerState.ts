@@ -10,6 +10,7 @@ import { Engine, type ModelInfo } from "../inference/Engine.ts"
 import { ApiError, badRequest, modelNotFound } from "./ApiError.ts"
 import { type Gate, makeGate } from "./gate.ts"
 import { oversize } from "./limits.ts"
+import { ServeMetrics } from "./serveMetrics.ts"
 import { TokenTexts } from "./tokenTexts.ts"
 
 /** The state of a server. */
@@ -18,6 +19,7 @@ export interface ServerState {
   readonly chat: ChatModel
   readonly texts: TokenTexts
   readonly gate: Gate
+  readonly metrics: ServeMetrics
   /** The largest number of answers that are in progress or waiting. */
   readonly maxAnswers: number
   /** The largest body of a request in bytes. */
@@ -36,6 +38,7 @@ export const makeServerState = Effect.fnUntraced(function* (
     engine: yield* Engine,
     texts: new TokenTexts(settings.chat.tokens),
     gate: yield* makeGate(settings.maxAnswers),
+    metrics: new ServeMetrics(),
     startedAtMillis: yield* Clock.currentTimeMillis,
     answers: 0,
   }

@@ -8,6 +8,7 @@ import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./c
 import { conversationPrompt } from "./conversation.ts"
 import { ChatBody, CompletionBody, decoder } from "./requests.ts"
 import { json, streamed } from "./responses.ts"
+import { timedAnswer } from "./serveMetrics.ts"
 import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "./ServerState.ts"
 
 const decodeChat = decoder(ChatBody)
@@ -36,6 +37,7 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
     texts,
   }
   yield* gate.enter(requests.length)
+  yield* timedAnswer(state.metrics)
   if (request.stream !== true) return json(chatAnswer(question, yield* generateAll(engine, requests)))
   return streamed(yield* streamAll(engine, requests), new ChatChunks(question, requests.length))
 })
@@ -93,6 +95,7 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
     texts,
   }
   yield* gate.enter(requests.length)
+  yield* timedAnswer(state.metrics)
   if (request.stream !== true) return json(completionAnswer(question, yield* generateAll(engine, requests)))
   return streamed(yield* streamAll(engine, requests), new CompletionChunks(question))
 })

@@ -12,6 +12,8 @@ export interface Gate {
   /** Refuses all further requests, and waits until all answers are finished. */
   readonly drain: Effect.Effect<void>
   readonly isDraining: () => boolean
+  /** Returns the number of answers for which room is reserved. */
+  readonly answering: () => number
 }
 
 /** Makes a gate for `most` answers at the same time. */
@@ -42,5 +44,6 @@ export const makeGate = (most: number): Effect.Effect<Gate> =>
         idle.await,
       ),
       isDraining: () => draining,
+      answering: () => answering,
     }
   })

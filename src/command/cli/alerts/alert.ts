@@ -12,7 +12,7 @@
 import { numberOf } from "../../../run/find/Value.ts"
 
 /** How a run can end. The moment `ended` of a flag means all of them. */
-export const moments = ["finished", "failed", "stopped"] as const
+const moments = ["finished", "failed", "stopped"] as const
 export type Moment = (typeof moments)[number]
 
 const operators = {

@@ -96,6 +96,10 @@ const ofExample = (name: string, claim: string, holds: (stages: Stages) => boole
   curve: ".",
 })
 
+/** Says how often each process was killed. */
+const countsOf = (kills: ReadonlyMap<Victim, number>): string =>
+  [...kills].map(([victim, count]) => `${victim} ${count}`).join(", ")
+
 export const multirun: ReadonlyArray<Proof> = [
   ofExample(
     "reverse-text",
@@ -107,7 +111,8 @@ export const multirun: ReadonlyArray<Proof> = [
     claim:
       "two runs of a trainer, whose processes are killed with kill -9 at 50 random moments and started again: the weights, samples, progress, scores and curves of an uninterrupted training",
     run: async (folder) => {
-      const whole = await uninterrupted(folder, twoRuns(24))
+      const steps = 23
+      const whole = await uninterrupted(folder, twoRuns(steps))
       const kills = new Map<Victim, number>()
       let seed = 0
       for (const { victims, least, more } of [
@@ -117,18 +122,18 @@ export const multirun: ReadonlyArray<Proof> = [
       ] as const) {
         for (let left: number = least; left > 0;) {
           seed++
-          const campaign = await killed(folder, { seed, kills: left, victims, config: twoRuns(24, more) })
-          must(campaign.digest === whole.digest, `seed ${seed}: digest ${campaign.digest}, not ${whole.digest}`)
+          const campaign = await killed(folder, { seed, kills: left, victims, config: twoRuns(steps, more) })
+          const training = `seed ${seed}, killed: ${countsOf(campaign.kills)}`
+          must(campaign.digest === whole.digest, `${training}: digest ${campaign.digest}, not ${whole.digest}`)
           const different = differences(whole.left, campaign.left)
-          must(different.length === 0, `seed ${seed}: these files differ: ${different.join(", ")}`)
+          must(different.length === 0, `${training}: these files differ: ${different.join(", ")}`)
           for (const [victim, count] of campaign.kills) {
             kills.set(victim, (kills.get(victim) ?? 0) + count)
             left -= count
           }
         }
       }
-      const counts = [...kills].map(([victim, count]) => `${victim} ${count}`).join(", ")
-      return `killed: ${counts}, in ${seed} trainings; ${Object.keys(whole.left).length} files the same each time`
+      return `killed: ${countsOf(kills)}, in ${seed} trainings; ${Object.keys(whole.left).length} files the same each time`
     },
   },
   ofExample(

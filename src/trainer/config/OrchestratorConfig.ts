@@ -76,9 +76,12 @@ export type BatchConfig = typeof BatchConfig.Type
 
 /** When the run's adapter and optimiser are saved. */
 export const CheckpointConfig = Schema.Struct({
-  /** The number of steps between two checkpoints; 0 saves only at the end. */
+  /**
+   * The number of steps between two checkpoints; 0 saves only at the end. A trainer that is interrupted, fails or loses a rank
+   * saves one more.
+   */
   every: withDefault(bounded("countOrNone"), 0),
-  /** The number of checkpoints to keep; null keeps all. */
+  /** The number of checkpoints to keep, which are the newest ones; null keeps all. */
   keep: withDefault(Schema.NullOr(bounded("kept")), null),
 })
 export type CheckpointConfig = typeof CheckpointConfig.Type

@@ -39,8 +39,13 @@ interface TwoRuns {
   readonly orchestrators?: "inside" | "outside"
 }
 
-/** The config of two runs of different lengths, which imitate for two steps and then play in step with the trainer. */
+/**
+ * The config of two runs of different lengths, which imitate for two steps and then play in step with the trainer. `steps` must
+ * be odd. A trainer that loses a rank saves its runs, also at steps without a checkpoint otherwise. With an odd number, the last
+ * two checkpoints of each run are of neighbouring steps, so no other one is kept.
+ */
 export const twoRuns = (steps: number, { trainer = {}, ...more }: TwoRuns = {}): Plain => {
+  if (steps % 2 === 0) throw new Error(`twoRuns: expected an odd number of steps, found ${steps}`)
   const run = (seed: number, every: number, more: Plain) =>
     runConfig(seed, {
       ...validated,

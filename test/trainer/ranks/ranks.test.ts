@@ -1,3 +1,4 @@
+import { dirname } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
@@ -5,6 +6,7 @@ import { RedisStores } from "../../../src/trainer/ranks/rankStore.ts"
 import { RankProcesses } from "../../../src/trainer/ranks/RankProcesses.ts"
 import { redisStore } from "../../../src/trainer/store/redisStores-node.ts"
 import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
+import { differences, leftBy } from "../../command/cli/multirunCrash.ts"
 import { hasRedis, redisServer } from "../store/redisServer.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained, validated } from "../smallTraining.ts"
 import { fibers, updateOf } from "./fibers.ts"
@@ -59,6 +61,31 @@ describe("a trainer with several ranks", () => {
         )
         const { textOf } = runFiles(together.runDir, "a/../ranks")
         assert.isUndefined(textOf("."), "the folder of the ranks is gone")
+      }).pipe(Effect.scoped),
+    ),
+  )
+
+  it("saves a run when a rank is lost, which changes no file but its set of checkpoints", { tags: "slow" }, () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const a = runConfig(1, { ...validated, max_steps: 4, checkpoint: { every: 2, keep: 2 } })
+        const resultsDir = yield* resultsFolder
+        const alone = yield* trained(configOf({ a }), { resultsDir })
+        const ranks = fibers()
+        const together = yield* trained(configOf({ a }, { trainer: { ranks: 2 } }), {
+          resultsDir,
+          onEvent: (event) => {
+            if (updateOf(event) === 3) ranks.end(WorkerError.lost("rank 1 was lost"))
+          },
+        }).pipe(Effect.provideService(RankProcesses, ranks.service))
+        assert.strictEqual(ranks.tasks.length, 2)
+        const [whole, left] = [leftBy(alone.runDir), leftBy(together.runDir)]
+        const checkpoints = differences(whole, left).map((path) => dirname(path))
+        assert.deepStrictEqual([...new Set(checkpoints)].sort(), [
+          "run_a/checkpoints/step_2",
+          "run_a/checkpoints/step_3",
+        ])
+        assert.isDefined(left["run_a/checkpoints/step_3/STABLE"])
       }).pipe(Effect.scoped),
     ),
   )

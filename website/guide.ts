@@ -53,6 +53,7 @@ export const guide: ReadonlyArray<Topic> = [
       "agents/models": "Models",
       "agents/agents-and-memories": "Agents and memories",
       "agents/evaluations": "Evaluations",
+      "agents/ci": "Evaluations in CI",
       "agents/rollouts": "Rollouts",
       "agents/in-code": "In code",
       multirun: "Train a small model",

@@ -224,64 +224,72 @@ const labels = {
   majority: (at: number) => `majority of ${at}`,
 } as const
 
-/** Formats a report as plain-text tables: scores, then episodes and costs, then comparisons if there are any. */
-export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, "confidence"> = {}): string => {
-  const percent = `${Number((confidence * 100).toPrecision(4))} %`
-  const rows = report.agents.flatMap(({ agent, scores, tries, by }): ReadonlyArray<ReadonlyArray<Cell>> => [
+/** A table that is not formatted yet, as plain text or as Markdown. */
+export interface TextTable {
+  readonly headings: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<ReadonlyArray<Cell>>
+}
+
+type Confidence = Pick<ReportOptions, "confidence">
+
+const percent = ({ confidence = 0.95 }: Confidence): string => `${Number((confidence * 100).toPrecision(4))} %`
+
+/** Makes the table of all means with their intervals. */
+export const scoreTable = ({ agents }: Pick<Report, "agents">, options: Confidence): TextTable => ({
+  headings: ["agent", "score", "mean", percent(options), "tasks"],
+  rows: agents.flatMap(({ agent, scores, tries, by }): ReadonlyArray<ReadonlyArray<Cell>> => [
     ...scores.map((one) => [agent, one.scorer, rounded(one.mean), between(one), one.tasks]),
     ...tries.map((one) => [agent, labels[one.reducer](one.at), rounded(one.mean), between(one), one.tasks]),
     ...by.map((one) => [agent, `${one.key}=${one.value}`, rounded(one.mean), between(one), one.tasks]),
-  ])
-  const priced = report.agents.some(({ cost }) => cost !== null)
-  const totals = report.agents.map((one) => [
-    one.agent,
-    one.episodes,
-    one.failed,
-    one.calls,
-    one.inputTokens,
-    one.outputTokens,
-    ...(priced ? [one.cost === null ? null : Number(one.cost.toPrecision(4))] : []),
-  ])
-  const parts = [
-    table(["agent", "score", "mean", percent, "tasks"], rows),
-    table(
-      ["agent", "episodes", "failed", "calls", "input tokens", "output tokens", ...(priced ? ["cost"] : [])],
-      totals,
-    ),
-    ...(report.comparisons.length === 0 ? [] : [comparisonText(report.comparisons, { confidence })]),
-  ]
-  return parts.join("\n")
+  ]),
+})
+
+/** Makes the table of episodes, calls, tokens and, if any model has a price, costs. */
+export const totalsTable = ({ agents }: Pick<Report, "agents">): TextTable => {
+  const priced = agents.some(({ cost }) => cost !== null)
+  return {
+    headings: ["agent", "episodes", "failed", "calls", "input tokens", "output tokens", ...(priced ? ["cost"] : [])],
+    rows: agents.map((one) => [
+      one.agent,
+      one.episodes,
+      one.failed,
+      one.calls,
+      one.inputTokens,
+      one.outputTokens,
+      ...(priced ? [one.cost === null ? null : Number(one.cost.toPrecision(4))] : []),
+    ]),
+  }
 }
 
+const formatted = ({ headings, rows }: TextTable): string => table(headings, rows)
+
+/** Formats a report as plain-text tables: scores, then episodes and costs, then comparisons if there are any. */
+export const text = (report: Report, options: Confidence = {}): string =>
+  [
+    formatted(scoreTable(report, options)),
+    formatted(totalsTable(report)),
+    ...(report.comparisons.length === 0 ? [] : [comparisonText(report.comparisons, options)]),
+  ].join("\n")
+
 /**
- * Formats comparisons as a table. The columns `better` and `worse` count the tasks on which the right agent is better or
+ * Makes the table of comparisons. The columns `better` and `worse` count the tasks on which the right agent is better or
  * worse than the left one, by the scorer's direction. `p` is the p-value of McNemar's exact test if all values are 0 or 1,
  * otherwise of a permutation test; the column `by` names the test.
  */
-export const comparisonText = (
-  comparisons: ReadonlyArray<ComparisonReport>,
-  { confidence = 0.95 }: Pick<ReportOptions, "confidence"> = {},
-): string =>
-  table(
-    [
-      "compared",
-      "score",
-      "difference",
-      `${Number((confidence * 100).toPrecision(4))} %`,
-      "better",
-      "worse",
-      "tasks",
-      "p",
-      "by",
-    ],
-    comparisons.map((one) => [
-      `${one.right} − ${one.left}`,
-      scorerText(one),
-      `${one.difference > 0 ? "+" : ""}${rounded(one.difference)}`,
-      between(one),
-      ...changeTexts(one),
-      one.tasks,
-      one.p < 0.0001 ? "<0.0001" : short(one.p),
-      one.test === "mcnemar" ? "McNemar" : "permutation",
-    ]),
-  )
+export const comparisonTable = (comparisons: ReadonlyArray<ComparisonReport>, options: Confidence): TextTable => ({
+  headings: ["compared", "score", "difference", percent(options), "better", "worse", "tasks", "p", "by"],
+  rows: comparisons.map((one) => [
+    `${one.right} − ${one.left}`,
+    scorerText(one),
+    `${one.difference > 0 ? "+" : ""}${rounded(one.difference)}`,
+    between(one),
+    ...changeTexts(one),
+    one.tasks,
+    one.p < 0.0001 ? "<0.0001" : short(one.p),
+    one.test === "mcnemar" ? "McNemar" : "permutation",
+  ]),
+})
+
+/** Formats comparisons as a plain-text table. */
+export const comparisonText = (comparisons: ReadonlyArray<ComparisonReport>, options: Confidence = {}): string =>
+  formatted(comparisonTable(comparisons, options))

@@ -13,7 +13,7 @@ import { isProgram } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { evaluateFile } from "./evaluateFile.ts"
 import { evaluateRun } from "./evaluateRun.ts"
-import { type EvalFlags, flags, flagsOfFiles, flagsOfRuns, isGiven, refuseFlags } from "./flags.ts"
+import { type EvalFlags, flags, flagsOfEvaluations, flagsOfFiles, flagsOfRuns, isGiven, refuseFlags } from "./flags.ts"
 import { compareEvaluations, showEvaluation } from "./showEvaluation.ts"
 
 export const evaluate = subcommand(
@@ -33,6 +33,8 @@ export const evaluate = subcommand(
       "effect eval tasks.ts --seed 2": "Play the evaluation that a program exports",
       "effect eval tasks.yaml --resume latest": "Resume the newest unfinished evaluation with the name of this file",
       "effect eval before/0000 after/0000": "Compare two evaluations",
+      "effect eval tasks.yaml --fail-under 0.8 --baseline main/0000 --max-regression 0.02":
+        "Fail if the first scorer's mean is under 0.8, or lower than before by more than 0.02 and chance",
     },
   },
   flags,
@@ -59,6 +61,7 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
   const folders = [input.resultsDir]
   if (Option.isSome(input.other)) {
     yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster"], "a run or a file")
+    yield* refuseFlags(input, flagsOfEvaluations, "one evaluation: effect eval NEW --baseline OLD")
     const [left, right] = yield* Effect.forEach([target, input.other.value], (typed) =>
       Effect.flatMap(exists(typed), (isPath) =>
         isPath ? Effect.succeed(typed) : runFolder(typed, { folders, usable: evaluations, quiet }),
@@ -85,9 +88,12 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
     const { evaluateModel } = yield* Effect.promise(() => import("./evaluateModel.ts"))
     return yield* evaluateModel(input, run)
   }
-  if (kind !== "evaluation") return yield* evaluateRun(input, run)
+  if (kind !== "evaluation") {
+    yield* refuseFlags(input, flagsOfEvaluations, "an evaluation of agents")
+    return yield* evaluateRun(input, run)
+  }
   yield* refuseFlags(input, [...flagsOfRuns, "cluster"], "the run of a training")
-  yield* showEvaluation(run, json)
+  yield* showEvaluation(input, run)
 })
 
 const isFile = (target: string): boolean => isYaml(target) || isProgram(target)

@@ -16,17 +16,18 @@ import { RunOptions } from "../../../run/RunOptions.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
 import { evaluations, printRun, readRun, runToResumeAt } from "../findRun.ts"
 import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
-import { usageError, writeJson, writeOut } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
 import { readMetrics, runToEnd } from "../run/finished.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
 import { isYaml } from "../userCode/yamlFile.ts"
 import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
-import { refuseFailures } from "./failures.ts"
+import { conclude } from "./conclude.ts"
+import { gateProblem, gatesOf } from "./gates.ts"
 import { type LoadedEvaluation, loadEvaluation, notAnEvaluation } from "./loadEvaluation.ts"
 import { evaluationText } from "./showEvaluation.ts"
-import type { EvalFlags } from "./flags.ts"
+import { type EvalFlags, judgingFlags } from "./flags.ts"
 
 export const evaluateFile = (input: EvalFlags) => evaluateHere(input).pipe(withConfigs(input.target))
 
@@ -63,10 +64,12 @@ interface EvaluationStart {
 
 /** Plays or resumes an evaluation, saves it in a folder, and prints its tables. */
 export const playEvaluation = Effect.fnUntraced(function* (
-  { resultsDir, quiet, json, backend: device, cluster, maxFailures }: EvalFlags,
+  input: EvalFlags,
   evaluation: LoadedEvaluation,
   { options, program, resume, resumeCommand }: EvaluationStart,
 ) {
+  const { resultsDir, quiet, backend: device, cluster } = input
+  const gates = yield* gatesOf(input)
   const { EvaluationResult } = yield* Effect.promise(() => import("../../../agents/evaluate/execute.ts"))
   const storeOptions = {
     resultsDir,
@@ -76,10 +79,12 @@ export const playEvaluation = Effect.fnUntraced(function* (
     ...(resume === undefined ? {} : { resume }),
   }
   const sinks = recorder(...(quiet ? [] : [terminalProgress]))
-  const onPlanned: RunOptions["onPlanned"] = (_, effective) =>
-    kindOf(effective) === "evaluation"
-      ? Effect.void
-      : Effect.fail(refusal(notAnEvaluation(options.source, "it has no tasks to evaluate on")))
+  const onPlanned: RunOptions["onPlanned"] = (_, effective) => {
+    if (kindOf(effective) !== "evaluation")
+      return Effect.fail(refusal(notAnEvaluation(options.source, "it has no tasks to evaluate on")))
+    const problem = gateProblem(gates, effective)
+    return problem === undefined ? Effect.void : Effect.fail(refusal(problem))
+  }
   const run = Effect.provideService(evaluation, RunOptions, { ...options, onPlanned })
   yield* runToEnd(
     (onOpen) =>
@@ -96,10 +101,7 @@ export const playEvaluation = Effect.fnUntraced(function* (
       ),
     {
       read: (directory) => readMetrics(directory, EvaluationResult),
-      finished: (result) => {
-        const shown = json ? writeJson(result) : quiet ? Effect.void : Effect.flatMap(evaluationText(result), writeOut)
-        return Effect.andThen(shown, refuseFailures(result, maxFailures))
-      },
+      finished: (result) => conclude(input, result, { gates, text: evaluationText }),
       resumeCommand,
       advises: resume === undefined,
       directory: resume,
@@ -111,10 +113,8 @@ export const playEvaluation = Effect.fnUntraced(function* (
 const refusal = (message: string): ConfigError => new ConfigError({ source: "", key: "", problem: message, message })
 
 /** Returns the command that resumes the evaluation, with all flags except those that change only what is printed. */
-const resumeCommand = (
-  { target, set, name, seed, resultsDir, cluster, maxFailures }: EvalFlags,
-  directory: string,
-): string => {
+const resumeCommand = (input: EvalFlags, directory: string): string => {
+  const { target, set, name, seed, resultsDir, cluster } = input
   const place = resultsDir === defaultResultsDir ? undefined : resultsDir
   const words = flagWords({
     resume: directory,
@@ -123,7 +123,7 @@ const resumeCommand = (
     seed,
     "results-dir": place,
     cluster: resumedCluster(cluster),
-    "max-failures": maxFailures.typed === "0" ? undefined : maxFailures.typed,
+    ...judgingFlags(input),
   })
   return `npx effect eval ${quoted([target, ...words])}`
 }

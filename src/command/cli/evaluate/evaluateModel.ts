@@ -15,7 +15,7 @@ import { warningLabel } from "../output/colors.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { resumedCluster } from "../worker/cluster.ts"
 import { playEvaluation } from "./evaluateFile.ts"
-import { type EvalFlags, refuseFlags } from "./flags.ts"
+import { type EvalFlags, judgingFlags, refuseFlags } from "./flags.ts"
 import { fromConfig } from "./loadEvaluation.ts"
 
 export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, named: string) {
@@ -91,7 +91,8 @@ const refuseTrainingKey = (path: string) => {
 }
 
 /** Returns the command that resumes the evaluation from its own config. */
-const resumeCommand = ({ resultsDir, backend, cluster }: EvalFlags, directory: string): string => {
+const resumeCommand = (input: EvalFlags, directory: string): string => {
+  const { resultsDir, backend, cluster } = input
   const place = resultsDir === defaultResultsDir ? undefined : resultsDir
   const device = backend === "auto" ? undefined : backend
   const words = flagWords({
@@ -99,6 +100,7 @@ const resumeCommand = ({ resultsDir, backend, cluster }: EvalFlags, directory: s
     "results-dir": place,
     backend: device,
     cluster: resumedCluster(cluster),
+    ...judgingFlags(input),
   })
   return `npx effect eval ${quoted([join(directory, Layout.config), ...words])}`
 }

@@ -30,23 +30,27 @@ export const maxFailures = Flag.String("max-failures").pipe(
 /** The largest number of reasons in a message. */
 const mostReasons = 3
 
-/** Fails if too many episodes failed, even where nothing else is printed. */
-export const refuseFailures = (
-  {
-    episodes,
-    failed = 0,
-    failures = [],
-  }: { readonly episodes: number; readonly failed?: number; readonly failures?: FailureCounts },
+interface PlayedEpisodes {
+  readonly episodes: number
+  readonly failed?: number
+  readonly failures?: FailureCounts
+}
+
+/** Says that too many episodes failed, and why; none if `most` allows as many. */
+export const failuresProblem = (
+  { episodes, failed = 0, failures = [] }: PlayedEpisodes,
   most: MostFailures = noFailures,
-): Effect.Effect<void, CommandError> => {
-  if (failed <= most.of(episodes)) return Effect.void
+): Option.Option<string> => {
+  if (failed <= most.of(episodes)) return Option.none()
   const shown = failures.slice(0, mostReasons).map(({ reason, count }) => `${count} × ${reason}`)
   const rest = failures.slice(mostReasons).reduce((sum, { count }) => sum + count, 0)
   const all = [...shown, ...(rest === 0 ? [] : [`${rest} for other reasons`])].join("; ")
-  return Effect.fail(
-    new CommandError({
-      reason: "failed",
-      message: `${failed} of ${episodes} episodes failed${all === "" ? "" : `: ${all}`}`,
-    }),
-  )
+  return Option.some(`${failed} of ${episodes} episodes failed${all === "" ? "" : `: ${all}`}`)
 }
+
+/** Fails if too many episodes failed, even where nothing else is printed. */
+export const refuseFailures = (played: PlayedEpisodes, most?: MostFailures): Effect.Effect<void, CommandError> =>
+  Option.match(failuresProblem(played, most), {
+    onNone: () => Effect.void,
+    onSome: (problem) => Effect.fail(CommandError.failed(problem)),
+  })

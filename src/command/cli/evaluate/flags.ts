@@ -61,10 +61,36 @@ export const flags = {
   cluster: clusterFlag("Play the episodes"),
   trust: trustFlag,
   maxFailures,
+  failUnder: texts(
+    "fail-under",
+    "[scorer=]0.8",
+    "With an evaluation: the exit code is 1 if an agent's mean is lower than this (higher, for a scorer whose lower values are better); the first scorer unless named; can be repeated",
+  ),
+  baseline: text(
+    "baseline",
+    "run",
+    "With an evaluation: an earlier one of the same tasks; the exit code is 1 if the paired interval shows that an agent got worse",
+  ),
+  maxRegression: texts(
+    "max-regression",
+    "[scorer=]0.02",
+    "With --baseline: how much worse an agent may have got (default: 0, by the first scorer); can be repeated",
+  ),
+  strict: toggle(
+    "strict",
+    "With --fail-under and --baseline: the whole interval must be on the right side of its limit, so that chance cannot pass a gate",
+  ),
+  agent: texts("agent", "name", "With --fail-under and --baseline: judge only this agent; can be repeated"),
+  summary: text(
+    "summary",
+    "file",
+    "With an evaluation: write a summary in Markdown; it is appended to the file that GITHUB_STEP_SUMMARY names, and replaces any other",
+  ),
+  junit: text("junit", "file", "With an evaluation: write a report in JUnit XML, with a test for each task and agent"),
   quiet: toggle("quiet", "Print neither progress nor tables"),
   json: toggle(
     "json",
-    "Print one line of JSON on stdout. Keys for a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond, and for a game agents, the mean return of each; for a file or a language model's run: runDir, episodes, failed, report, digest; for a comparison: comparisons",
+    "Print one line of JSON on stdout. Keys for a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond, and for a game agents, the mean return of each; for a file or a language model's run: runDir, episodes, failed, report, digest, and gates with --fail-under or --baseline; for a comparison: comparisons",
   ),
 }
 
@@ -74,7 +100,25 @@ export type EvalFlags = FlagValues<typeof flags>
 export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const
 /** The flags that only change how the agents of a file are evaluated. */
 export const flagsOfFiles = ["name", "seed", "resume"] as const
-type OptionalFlag = (typeof flagsOfRuns)[number] | (typeof flagsOfFiles)[number] | "cluster"
+/** The flags that judge and report an evaluation of agents. */
+export const flagsOfEvaluations = ["failUnder", "baseline", "maxRegression", "strict", "agent", "summary", "junit"] as const // prettier-ignore
+type OptionalFlag =
+  | (typeof flagsOfRuns)[number]
+  | (typeof flagsOfFiles)[number]
+  | (typeof flagsOfEvaluations)[number]
+  | "cluster"
+
+/** Returns the flags that judge and report a finished evaluation, for the command that resumes it. */
+export const judgingFlags = (input: EvalFlags): Readonly<Record<string, unknown>> => ({
+  "max-failures": input.maxFailures.typed === "0" ? undefined : input.maxFailures.typed,
+  "fail-under": input.failUnder,
+  baseline: input.baseline,
+  "max-regression": input.maxRegression,
+  strict: input.strict,
+  agent: input.agent,
+  summary: input.summary,
+  junit: input.junit,
+})
 
 /** Tells whether the user gave a flag, from its value: a switch that is true, a list with items, or a `Some`. */
 export const isGiven = (value: EvalFlags[OptionalFlag]): boolean => {
@@ -89,5 +133,6 @@ export const refuseFlags = (
   owner: string,
 ): Effect.Effect<void, CommandError> => {
   const flag = flags.find((name) => isGiven(input[name]))
-  return flag === undefined ? Effect.void : Effect.fail(usageError(`--${flag} only works with ${owner}`))
+  const typed = flag?.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  return typed === undefined ? Effect.void : Effect.fail(usageError(`--${typed} only works with ${owner}`))
 }

@@ -4,6 +4,9 @@ import { messageOf } from "../../../base/config/text.ts"
 import type { EvaluationResult } from "../../../agents/evaluate/execute.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics } from "../run/finished.ts"
+import { conclude } from "./conclude.ts"
+import type { EvalFlags } from "./flags.ts"
+import { gatesOf } from "./gates.ts"
 
 // These modules import the code that asks language models, so they are loaded only when they are needed.
 const evaluations = Effect.promise(() => import("../../../agents/evaluate/Evaluations.ts"))
@@ -25,8 +28,9 @@ export const compareEvaluations = Effect.fnUntraced(function* (left: string, rig
     : writeOut(`before  ${left}\nafter   ${right}\n\n${comparisonText(comparisons)}`)
 })
 
-/** Prints the tables of a finished evaluation again: `effect eval RUN`. */
-export const showEvaluation = Effect.fnUntraced(function* (run: string, json: boolean) {
+/** Prints the tables of a finished evaluation again, and judges it by the gates of the flags: `effect eval RUN`. */
+export const showEvaluation = Effect.fnUntraced(function* (input: EvalFlags, run: string) {
+  const gates = yield* gatesOf(input)
   const { EvaluationResult } = yield* evaluations
   const { text } = yield* reports
   const result = yield* Effect.mapError(readMetrics(run, EvaluationResult), (error) =>
@@ -36,5 +40,8 @@ export const showEvaluation = Effect.fnUntraced(function* (run: string, json: bo
         : `${run}/metrics.json: ${messageOf(error)}`,
     ),
   )
-  yield* json ? writeJson(result) : writeOut(text(result.report, result))
+  // The tables of an evaluation with failed episodes are shown; only a gate makes this command fail.
+  const shown = { ...input, quiet: false, maxFailures: { typed: "100%", of: (episodes: number) => episodes } }
+  // The run may have been moved since it was played.
+  yield* conclude(shown, { ...result, runDir: run }, { gates, text: () => Effect.succeed(text(result.report, result)) })
 })

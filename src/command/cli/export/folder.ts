@@ -19,10 +19,10 @@ export const writeFolder = Effect.fnUntraced(function* (folder: string, files: R
   yield* (yield* onDisk(resolve(path, ".."))).writeDirectory(basename(path), files)
 })
 
-/** Writes a file as a whole or not at all. A pipe or a device is written directly, because nothing can be replaced there. */
-export const writeFile = Effect.fnUntraced(function* (file: string, contents: Uint8Array) {
+/** Writes a file as a whole or not at all. A pipe or a device is written directly, because nothing can be replaced there. Errors name `flag`. */
+export const writeFile = Effect.fnUntraced(function* (file: string, contents: Uint8Array, flag = "--out") {
   const fs = yield* FileSystem.FileSystem
-  const refused = (message: string) => usageError(`--out ${file}: ${message}`)
+  const refused = (message: string) => usageError(`${flag} ${file}: ${message}`)
   const type = (yield* statOf(file))?.type
   const isReplaced = type === "File" || (type === undefined && (yield* exists(resolve(file, ".."))))
   if (!isReplaced) return yield* Effect.mapError(fs.writeFile(file, contents), (error) => refused(systemMessage(error)))

@@ -1,0 +1,142 @@
+/**
+ * Judges whether an evaluation is good enough, for tests and continuous integration. `score` compares the mean of a scorer
+ * with a limit; `regression` judges the comparison with an earlier evaluation of the same tasks. Both respect the direction of
+ * the scorer: for costs such as `tokens`, a limit is an upper one, and more is a regression. These are pure functions. The
+ * command `effect eval` and the matchers of `effect-rl/vitest` call them.
+ *
+ * @example
+ * ```ts
+ * const [outcome] = Gate.score(report, { limit: 0.8 })
+ * if (!outcome.passed) console.log(outcome.message) // mine: exact 0.75 (0.6 to 0.87), expected at least 0.8
+ * ```
+ */
+import { Schema } from "effect"
+import { short } from "../../run/find/table.ts"
+import { type ScoreDirection, usualDirection } from "./direction.ts"
+import type { AgentReport, ComparisonReport, Report } from "./Report.ts"
+
+/** Describes what a gate found for one agent. */
+export const GateOutcome = Schema.Struct({
+  gate: Schema.Literals(["score", "regression"]),
+  agent: Schema.String,
+  scorer: Schema.String,
+  passed: Schema.Boolean,
+  /** The limit of the mean, or the largest regression that is allowed. */
+  limit: Schema.Finite,
+  /** The mean with its interval, or for a regression the mean difference; null if nothing was scored. */
+  value: Schema.NullOr(Schema.Struct({ mean: Schema.Finite, low: Schema.Finite, high: Schema.Finite })),
+  /** The number of tasks that `value` is over. */
+  tasks: Schema.Int,
+  /** One line for people: the value, and what was expected. */
+  message: Schema.String,
+})
+export type GateOutcome = typeof GateOutcome.Type
+
+export interface GateOptions {
+  /** The name of the scorer; the first scorer of the report by default. */
+  readonly scorer?: string | undefined
+  /** The agents that are judged; all by default. */
+  readonly agents?: ReadonlyArray<string>
+  /**
+   * Whether the whole interval must meet the limit. By default a mean on the right side of its limit passes, and a regression
+   * fails only if the whole interval is beyond the limit.
+   */
+  readonly strict?: boolean
+}
+
+/** Tells whether a value reaches a limit, apart from the rounding of a sum. */
+const reaches = (value: number, limit: number): boolean => value >= limit - 1e-9 * Math.max(1, Math.abs(limit))
+
+/** Returns the values of an interval such that higher ones are better. */
+const upwards = ({ mean, low, high }: Interval, direction: ScoreDirection): Interval =>
+  direction === "lower" ? { mean: -mean, low: -high, high: -low } : { mean, low, high }
+
+interface Interval {
+  readonly mean: number
+  readonly low: number
+  readonly high: number
+}
+
+const isJudged = (agent: string, { agents = [] }: GateOptions): boolean => agents.length === 0 || agents.includes(agent)
+
+/** Says why a scorer without a direction can't be judged. */
+const undirected = (scorer: string): string =>
+  `${scorer} has no direction, so no value of it is too low or too high; add direction: higher or lower to its settings`
+
+/**
+ * Judges the mean of a scorer for each agent of a report. It passes if the mean is at least `limit`, or at most `limit` if
+ * lower values are better. With `strict`, the whole confidence interval must be on that side. An agent without a score fails.
+ */
+export const score = (
+  report: Pick<Report, "agents">,
+  options: GateOptions & { readonly limit: number },
+): ReadonlyArray<GateOutcome> =>
+  report.agents
+    .filter(({ agent }) => isJudged(agent, options))
+    .map((agent) => scoreOf(agent, options.scorer ?? firstScorer(report), options))
+
+const firstScorer = ({ agents }: Pick<Report, "agents">): string =>
+  agents.flatMap(({ scores }) => scores.map(({ scorer }) => scorer))[0] ?? "score"
+
+const scoreOf = (
+  { agent, scores }: AgentReport,
+  scorer: string,
+  { limit, strict = false }: GateOptions & { readonly limit: number },
+): GateOutcome => {
+  const summary = scores.find((one) => one.scorer === scorer)
+  const outcome = { gate: "score", agent, scorer, limit } as const
+  if (summary === undefined) {
+    const message = `${agent}: ${scorer} scored no episode, expected ${limitText(limit, usualDirection(scorer))}`
+    return { ...outcome, passed: false, value: null, tasks: 0, message }
+  }
+  const { mean, low, high, tasks, direction } = summary
+  const value = { mean, low, high }
+  if (direction === "none")
+    return { ...outcome, passed: false, value, tasks, message: `${agent}: ${undirected(scorer)}` }
+  const sign = direction === "lower" ? -1 : 1
+  const judged = upwards(value, direction)
+  const passed = reaches(strict ? judged.low : judged.mean, sign * limit)
+  const expected = `${limitText(limit, direction)}${strict ? " for the whole interval" : ""}`
+  return { ...outcome, passed, value, tasks, message: `${agent}: ${scorer} ${shown(value)}, expected ${expected}` }
+}
+
+const limitText = (limit: number, direction: ScoreDirection): string =>
+  `${direction === "lower" ? "at most" : "at least"} ${short(limit)}`
+
+const shown = ({ mean, low, high }: Interval): string => `${short(mean)} (${short(low)} to ${short(high)})`
+
+/**
+ * Judges comparisons with an earlier evaluation by one scorer. A comparison fails if a regression by more than `limit` is
+ * shown: if the whole interval of the difference is beyond it. With `strict`, it passes only if such a regression is ruled
+ * out: if no part of the interval is beyond it. One common task has no interval, so it always fails.
+ */
+export const regression = (
+  comparisons: ReadonlyArray<ComparisonReport>,
+  options: GateOptions & { readonly limit: number },
+): ReadonlyArray<GateOutcome> => {
+  const scorer = options.scorer ?? comparisons[0]?.scorer
+  return comparisons
+    .filter((one) => one.scorer === scorer && isJudged(one.right, options))
+    .map((one) => regressionOf(one, options))
+}
+
+const regressionOf = (
+  { left, right, scorer, direction, difference, low, high, tasks }: ComparisonReport,
+  { limit, strict = false }: GateOptions & { readonly limit: number },
+): GateOutcome => {
+  const value = { mean: difference, low, high }
+  const outcome = { gate: "regression", agent: right, scorer, limit, value, tasks } as const
+  const failed = (reason: string): GateOutcome => ({ ...outcome, passed: false, message: `${right}: ${reason}` })
+  if (direction === "none") return failed(undirected(scorer))
+  if (tasks < 2)
+    return failed(`${scorer} has a value on both sides for only one task; an interval needs two tasks or more`)
+  const judged = upwards(value, direction)
+  const passed = reaches(strict ? judged.low : judged.high, -limit)
+  const change = direction === "lower" ? "rise" : "fall"
+  const expected = strict
+    ? `an interval without a ${change} by more than ${short(limit)}`
+    : `no ${change} by more than ${short(limit)} that the whole interval shows`
+  const sign = difference > 0 ? "+" : ""
+  const message = `${right}: ${scorer} ${sign}${shown(value)} against ${left}, expected ${expected}`
+  return { ...outcome, passed, message }
+}

@@ -1,0 +1,84 @@
+/**
+ * Formats the result of an evaluation as Markdown, for the summary of a job on GitHub and for comments. Names of agents, tasks
+ * and scorers come from configs and data sets, so every character that Markdown could interpret is escaped.
+ *
+ * @example
+ * ```ts
+ * markdown({ name: "capitals", report, confidence: 0.95, gates: Gate.score(report, { limit: 0.8 }) })
+ * ```
+ */
+import type { FailureCounts } from "../../base/statistics/failureCounts.ts"
+import { shortened } from "../../base/config/text.ts"
+import { type Cell, short } from "../../run/find/table.ts"
+import type { GateOutcome } from "./Gate.ts"
+import {
+  comparisonTable,
+  type ComparisonReport,
+  type Report,
+  scoreTable,
+  type TextTable,
+  totalsTable,
+} from "./Report.ts"
+
+interface EvaluationToFormat {
+  readonly name: string
+  readonly report: Report
+  /** The confidence level of the intervals. */
+  readonly confidence: number
+  readonly gates?: ReadonlyArray<GateOutcome>
+  /** The comparisons with a baseline, besides those of the report. */
+  readonly baseline?: ReadonlyArray<ComparisonReport>
+  readonly failures?: FailureCounts
+  /** The folder of the run. */
+  readonly runDir?: string
+}
+
+/** The longest text of a cell, in characters. */
+const longestCell = 300
+
+/** Escapes a text such that Markdown shows it as it is, on one line. */
+const escaped = (text: string): string =>
+  shortened(text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, " ").trim(), longestCell).replace(
+    /[\\`*_{}[\]<>()#!|~@&$^]|:(?=\/\/)/g,
+    (character) => (character === "<" ? "&lt;" : character === "&" ? "&amp;" : `\\${character}`),
+  )
+
+const cellOf = (value: Cell | undefined): string => {
+  if (value === undefined || value === null) return "–"
+  return typeof value === "number" ? short(value) : escaped(String(value))
+}
+
+const tableOf = ({ headings, rows }: TextTable): string => {
+  const line = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
+  const isNumber = headings.map((_, column) => rows.some((row) => typeof row[column] === "number"))
+  return [
+    line(headings.map(escaped)),
+    line(isNumber.map((right) => (right ? "--:" : "---"))),
+    ...rows.map((row) => line(headings.map((_, column) => cellOf(row[column])))),
+  ].join("\n")
+}
+
+/** Formats an evaluation as Markdown: first the gates, then scores, comparisons, costs and the reasons of failures. */
+export const markdown = (evaluation: EvaluationToFormat): string => {
+  const { name, report, confidence, gates = [], baseline = [], failures = [], runDir } = evaluation
+  const failed = gates.filter(({ passed }) => !passed).length
+  const verdict = failed === 0 ? "passed" : `${failed} of ${gates.length} gates failed`
+  const heading = `### Evaluation ${escaped(name)}${gates.length === 0 ? "" : `: ${verdict}`}`
+  const gateTable = {
+    headings: ["gate", "result"],
+    rows: gates.map(({ passed, message }) => [message, passed ? "passed" : "failed"]),
+  }
+  const compared = [...report.comparisons, ...baseline]
+  const sections = [
+    heading,
+    ...(gates.length === 0 ? [] : [tableOf(gateTable)]),
+    tableOf(scoreTable(report, { confidence })),
+    ...(compared.length === 0 ? [] : [tableOf(comparisonTable(compared, { confidence }))]),
+    tableOf(totalsTable(report)),
+    ...(failures.length === 0
+      ? []
+      : [tableOf({ headings: ["failed episodes", "reason"], rows: failures.map((one) => [one.count, one.reason]) })]),
+    ...(runDir === undefined ? [] : [escaped(runDir)]),
+  ]
+  return `${sections.join("\n\n")}\n\n`
+}

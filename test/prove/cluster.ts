@@ -5,7 +5,7 @@ import { runsIn } from "../command/cli/crash.ts"
 import { type Outcome, program, resultOf, start, write } from "../command/cli/effect.ts"
 import { type Machine, makeNetwork, type Network, whyNoNetwork } from "../spread/cluster/network.ts"
 import { hasPostgres, type Postgres, startPostgres } from "../spread/cluster/postgres.ts"
-import { contentOf, type Worker, watched } from "../spread/cluster/workers.ts"
+import { contentOf, lastCheckpointOnly, type Worker, watched } from "../spread/cluster/workers.ts"
 import { type HttpServer, startHttp } from "../servers/listen.ts"
 import { must, type Proof } from "./Proof.ts"
 
@@ -158,7 +158,11 @@ export const cluster: ReadonlyArray<Proof> = [
       "a sweep of 12 runs, an evaluation of 5,000 episodes and the training of an agent with 100 episodes and 210 of validations on three machines that are killed, frozen and cut off 30 times, while Postgres is restarted twice: the files and digests of one machine",
     run: (folder) =>
       withWorld(3, async ({ network, postgres, model }) => {
-        const file = write(folder, "train.ts", program("validation: { everySteps: 1024, episodes: 5 }"))
+        const file = write(
+          folder,
+          "train.ts",
+          program(`validation: { everySteps: 1024, episodes: 5 }, ${lastCheckpointOnly}`),
+        )
         write(folder, "tasks.yaml", tasks(5000, model.url, 2))
         const sweep = (results: string) => {
           const place = ["--results-dir", join(folder, results, "sweep")]

@@ -5,7 +5,7 @@ import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { runsIn } from "../../command/cli/crash.ts"
 import { effect, program, resultOf, root, start, withFolder, write } from "../../command/cli/effect.ts"
 import { hasPostgres, type Postgres, startPostgres } from "./postgres.ts"
-import { contentOf, interrupted, killAll, startWorker, watched } from "./workers.ts"
+import { contentOf, interrupted, killAll, lastCheckpointOnly, startWorker, watched } from "./workers.ts"
 
 if (!hasPostgres) console.warn("cluster.slow.test.ts: postgresql is not installed here, so clusters are NOT tested")
 
@@ -30,7 +30,11 @@ describe.skipIf(!hasPostgres)("a cluster over Postgres", () => {
 
   it("leaves the files of one machine for a sweep and an evaluation, although a worker is killed in the middle", () =>
     withFolder(async (folder) => {
-      const file = write(folder, "train.ts", program("validation: { everySteps: 1024, episodes: 5 }"))
+      const file = write(
+        folder,
+        "train.ts",
+        program(`validation: { everySteps: 1024, episodes: 5 }, ${lastCheckpointOnly}`),
+      )
       write(folder, "tasks.yaml", tasks)
       const arguments_ = (results: string) => ({
         sweep: ["run", file, "--seeds", "1..4", "--results-dir", join(folder, results, "sweep"), "--json", "--quiet"],

@@ -46,6 +46,12 @@ export const interrupted = async (worker: Worker): Promise<Outcome> => {
   return worker.ended
 }
 
+/**
+ * A training's settings that keep only its last checkpoint. A run whose worker is interrupted or killed can save one more
+ * checkpoint. If several were kept, that one could remain in the place of another.
+ */
+export const lastCheckpointOnly = 'checkpoint: { strategy: { _tag: "LastN", keep: 1 } }'
+
 /** The files of a run that measure time, or that have digests of such files, or that name the machine or a folder. */
 const ofThisMachine =
   /^(run\.(log|lease)|logs\.tfevents|system\.jsonl|git\.(json|diff)|sweep\.txt|checkpoints\/.*(runtime|manifest|latest)\.json)$/

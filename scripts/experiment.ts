@@ -37,13 +37,26 @@ const anyModel = "any"
 /** The services that decoding an agent requires. No file is read, since the configs here name none. */
 const services = Layer.merge(FileSystem.layerNoop({}), Path.layer)
 
+/** Agents with code of their own: their source files, and the settings that they cannot do without. */
+const outsideAgents: Readonly<Record<string, { readonly file: string; readonly required: Plain }>> = {
+  command: { file: "src/agents/agent/CommandAgent.ts", required: { command: ["program"] } },
+  http: { file: "src/agents/agent/HttpAgent.ts", required: { url: "http://127.0.0.1:8080" } },
+}
+
 const agentDefaults = (type: string): Plain => {
-  const decoded = Agents.decode({ type, lmConfig: { model: anyModel } }).pipe(Effect.provide(services))
-  return plain(toCamelCase(Effect.runSync(decoded).config))
+  const required = outsideAgents[type]?.required ?? {}
+  const lmConfig = isOutside(type) ? null : { model: anyModel }
+  const decoded = Agents.decode({ type, lmConfig, ...required }).pipe(Effect.provide(services))
+  return without(plain(toCamelCase(Effect.runSync(decoded).config)), ...Object.keys(required))
 }
 
 /** Collects the comments on the settings of a kind of agent: on its own settings, and on those that kinds share. */
 const agentMeanings = (type: string): Meanings => {
+  if (isOutside(type))
+    return meaningsIn([
+      schemaIn(outsideAgents[type].file, "config"),
+      schemaIn("src/agents/agent/outside/outsideKind.ts", "fields"),
+    ])
   // Matches the beginning of a Schema in Agents.ts: `const history = Schema.Struct({ ...fields(HistoryAgent.type)`.
   const own = /^const (\w+) = Schema\.Struct\(\{ ?\s*\.\.\.fields\((\w+)\.type\)/gm
   const file = read("src/agents/agent/Agents.ts")
@@ -60,9 +73,16 @@ export const agents = (): ReadonlyArray<Part> =>
   Agents.builtIn.map(({ type, schema }) => ({
     type,
     schema,
-    defaults: without(agentDefaults(type), "type", "lmConfig"),
+    defaults: isOutside(type) ? without(agentDefaults(type), "type") : without(agentDefaults(type), "type", "lmConfig"),
     meanings: agentMeanings(type),
   }))
+
+/** Tells whether a kind of agent has code of its own, and so need not have a model. */
+export const isOutside = (type: string): boolean => Object.hasOwn(outsideAgents, type)
+
+/** Returns the keys that an agent's config must have. */
+export const requiredByAgent = (type: string): ReadonlyArray<string> =>
+  isOutside(type) ? Object.keys(outsideAgents[type].required) : ["lmConfig"]
 
 /** Returns the kind of memory that an agent gets from a `memory_config` without `_type`; empty if it never has one. */
 export const memoryTypeOf = (agent: string): string => {
@@ -182,18 +202,25 @@ const only = (tree: Plain, keys: ReadonlyArray<string>): Plain =>
   Object.fromEntries(Object.entries(tree).filter(([key]) => keys.includes(key)))
 
 /** Returns Markdown with a heading and a table for each part, without the keys that another table describes. */
-const sections = (all: ReadonlyArray<Part>, describedElsewhere: ReadonlyArray<string>): string =>
+const sections = (
+  all: ReadonlyArray<Part>,
+  describedElsewhere: ReadonlyArray<string>,
+  required: (type: string) => ReadonlyArray<string> = () => [],
+): string =>
   all
     .map(({ type, defaults, meanings }) => {
       const own = without(defaults, ...describedElsewhere)
-      return `#### \`${type}\`\n\n${Object.keys(own).length === 0 ? "It has no other settings." : table(own, meanings)}`
+      const isEmpty = Object.keys(own).length === 0 && required(type).length === 0
+      return `#### \`${type}\`\n\n${isEmpty ? "It has no other settings." : table(own, meanings, required(type))}`
     })
     .join("\n\n")
 
 /** Returns the part of docs/settings.md about experiments, as Markdown. */
 export const experimentSettings = (): string => {
   const [allAgents, allDatasets] = [agents(), datasets()]
-  const sharedByAgents = common(allAgents)
+  // Agents with code of their own have few settings in common with the others.
+  const conversing = allAgents.filter(({ type }) => !isOutside(type))
+  const sharedByAgents = common(conversing)
   // Data sets read records from files, or are games, which generate their tasks.
   const [records, games] = [
     allDatasets.filter(({ defaults }) => "datasetPath" in defaults),
@@ -225,7 +252,15 @@ ${table(run.output.defaults, run.output.meanings)}
 
 ${table({ type: allAgents[0].type, lmConfig: undefined, ...only(allAgents[0].defaults, sharedByAgents) }, allAgents[0].meanings)}
 
-${sections(allAgents, sharedByAgents)}
+${sections(conversing, sharedByAgents)}
+
+Agents with code of their own have all their settings here:
+
+${sections(
+  allAgents.filter(({ type }) => isOutside(type)),
+  [],
+  requiredByAgent,
+)}
 
 ### \`agent.lm_config\`
 

@@ -63,8 +63,12 @@ export const agents = (): ReadonlyArray<Plain> =>
     closed(jsonSchema(schema), {
       meanings,
       defaults: index === 0 ? { type, ...defaults } : defaults,
-      required: index === 0 ? ["lmConfig"] : ["type", "lmConfig"],
-      parts: { lmConfig: modelRef, memoryConfig: memory(type), tools: tools() },
+      required: [...(index === 0 ? [] : ["type"]), ...Experiment.requiredByAgent(type)],
+      parts: {
+        lmConfig: Experiment.isOutside(type) ? { anyOf: [modelRef, { type: "null" }] } : modelRef,
+        memoryConfig: memory(type),
+        tools: tools(),
+      },
     }),
   )
 

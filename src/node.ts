@@ -25,6 +25,7 @@ import * as engineThreads from "./trainer/engine/thread-node.ts"
 import type { ReferenceThreads } from "./trainer/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./trainer/reference/thread-node.ts"
 import { layer as foreignEnvs } from "./rl/env/foreign/layer-node.ts"
+import { layer as agentPrograms } from "./agents/agent/outside/programs-node.ts"
 import { layer as codeRunner } from "./agents/task/code/runner-node.ts"
 import { layer as hubCache } from "./agents/task/hub/cache-node.ts"
 import { layer as textPrograms } from "./agents/task/foreign/programs-node.ts"
@@ -121,6 +122,9 @@ export { codeRunner }
 /** Provides the programs that play tasks in words, for data sets of `type: foreign`, and ends them with the Layer. */
 export { textPrograms }
 
+/** Provides the processes of agents of `type: command`. */
+export { agentPrograms }
+
 /** Provides the MCP servers that agents name in `tools`, and ends them with the Layer's scope. */
 export const mcpServers: Layer.Layer<never, never, HttpClient.HttpClient | FileSystem.FileSystem | Path.Path> =
   Layer.unwrap(
@@ -165,6 +169,7 @@ export const platform = Layer.mergeAll(
   codeRunner(),
   foreignEnvs,
   textPrograms,
+  agentPrograms,
   hubCache,
   gateway,
   Layer.provide(mcpServers, Layer.merge(files, httpClient)),

@@ -14,7 +14,9 @@ import { choiceHint } from "../../base/config/closest.ts"
 import { ConfigError, display, isPlain, toCamelCase } from "../../base/config/Config.ts"
 import { bounded, real, withDefault } from "../../base/config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
+import * as CommandAgent from "./CommandAgent.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
+import * as HttpAgent from "./HttpAgent.ts"
 import { permitTools, ToolSource, toolsOf } from "./Mcp.ts"
 import * as MemorylessAgent from "./MemorylessAgent.ts"
 import * as ReActAgent from "./ReActAgent.ts"
@@ -117,6 +119,8 @@ export const builtIn: ReadonlyArray<AgentKind> = [
         return yield* ReActAgent.make({ ...rest, ...own, memory, historyK, maxCalls, tools })
       }),
   }),
+  CommandAgent.kind,
+  HttpAgent.kind,
 ]
 
 /** The kinds of agent that configs can name. Provide a longer list to add a kind. */
@@ -177,6 +181,8 @@ export const AgentConfig = Schema.Union([
   Schema.Struct({ ...reflexion.fields, ...withMemory }),
   Schema.Struct({ ...tool.fields, ...withMemory }),
   Schema.Struct({ ...react.fields, ...withMemory }),
+  CommandAgent.config,
+  HttpAgent.config,
 ])
 
 /**

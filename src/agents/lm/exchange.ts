@@ -32,8 +32,8 @@ export const firstRetries = Effect.map(ServerRetries, (usual) => ({
   maxRetries: Math.min(2, usual.maxRetries),
 }))
 
-/** The number of seconds in which a server must begin its answer, and for which an answer may pause. */
-const patience = 60
+/** The default number of seconds in which a server must begin its answer, and for which an answer may pause. */
+const usualPatience = 60
 
 /** The number of bytes in a request's body that give the server another second. */
 const bytesASecond = 50_000
@@ -67,6 +67,8 @@ export interface ServerAnswer {
 export interface ExchangeOptions {
   /** The largest answer in bytes; 16 MiB by default. */
   readonly mostBytes?: number
+  /** The number of seconds in which the server must begin its answer, and for which the answer may pause; 60 by default. */
+  readonly patience?: number
   /** The statuses, besides 2xx, that do not count as failures. */
   readonly accepted?: ReadonlyArray<number>
   /** Whether the request may be sent twice; by default, only GET and PUT may. */
@@ -126,7 +128,7 @@ const redirected = (
 const once = Effect.fnUntraced(function* (
   site: Site,
   first: HttpClientRequest.HttpClientRequest,
-  { mostBytes = 16 * 2 ** 20, accepted = [], explain }: ExchangeOptions,
+  { mostBytes = 16 * 2 ** 20, patience = usualPatience, accepted = [], explain }: ExchangeOptions,
 ): Effect.fn.Return<ServerAnswer, LmError> {
   const fail = (reason: LmError["reason"], problem: string) => lmError(site.name, reason, problem, { attempts: 1 })
   const causeOf = ({ reason }: { readonly reason: { readonly _tag: string; readonly cause?: unknown } }): string =>

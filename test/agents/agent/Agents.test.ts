@@ -190,7 +190,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
         ],
         [
           { type: "robot" },
-          /^train\.yaml: agent\.type: unknown agent "robot"; expected one of history_agent, memoryless_agent, reflexion_agent, tool_agent, react_agent$/,
+          /^train\.yaml: agent\.type: unknown agent "robot"; expected one of history_agent, memoryless_agent, reflexion_agent, tool_agent, react_agent, command, http$/,
         ],
         [{ histroy_k: 3 }, /^train\.yaml: unknown key "agent\.histroy_k"; did you mean "agent\.history_k"\?$/],
         [
@@ -275,8 +275,12 @@ describe("the schema of all agents", () => {
     it.effect("accepts completed configs, and nothing else", () =>
       Effect.gen(function* () {
         const decode = Schema.decodeUnknownEffect(Agents.AgentConfig, { onExcessProperty: "error" })
+        const required = new Map<string, object>([
+          ["command", { command: ["sh"] }],
+          ["http", { url: "http://127.0.0.1" }],
+        ])
         for (const type of Agents.builtIn.map(({ type }) => type)) {
-          const { config } = yield* Agents.decode({ type, lm_config })
+          const { config } = yield* Agents.decode({ type, lm_config, ...required.get(type) })
           assert.strictEqual((yield* decode(config)).type, type)
           yield* Effect.flip(decode({ ...config, memori: 1 }))
         }

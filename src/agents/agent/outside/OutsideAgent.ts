@@ -33,7 +33,7 @@ export interface AgentModel {
 }
 
 /** One turn of an agent with code of its own. */
-interface OutsideTurn {
+export interface OutsideTurn {
   readonly task: OutsideTask
   readonly model: AgentModel
   /** Opens the address for the agent's calls of its model; null if it has no model. */

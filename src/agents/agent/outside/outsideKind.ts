@@ -1,6 +1,6 @@
 /** Makes the kinds of agents with code of their own: the settings that all of them have, and how their configs are decoded. */
 import { Effect, Schema, Semaphore } from "effect"
-import { type ConfigError, decode, isPlain, type Plain } from "../../../base/config/Config.ts"
+import { camelCase, type ConfigError, decode, isPlain, type Plain } from "../../../base/config/Config.ts"
 import { atOnce, bounded, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 import { Lm, type LmService } from "../../lm/Lm.ts"
 import { LmConfig } from "../../lm/LmConfig.ts"
@@ -39,10 +39,12 @@ const CommonSettings = Schema.Struct(fields(""))
 type CommonSettings = Omit<typeof CommonSettings.Type, "type">
 
 /** What the code of an agent gets besides its task. */
-interface OutsideSettings<Config> {
+export interface OutsideSettings<Config> {
   readonly config: Config
   /** Returns the text with this name: the one of the config or of a learner of prompts, or else the agent's own. */
   readonly text: (name: string, own: string) => string
+  /** The texts of the config and of a learner of prompts, by name. */
+  readonly texts: Readonly<Record<string, string | undefined>>
 }
 
 interface OutsideRules<Config extends CommonSettings, Encoded> {
@@ -83,10 +85,11 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
       texts: () => ({ ...Object.fromEntries(own), ...config.texts }),
       make: Effect.gen(function* () {
         yield* permitted
-        const texts = { ...config.texts, ...(yield* AgentTexts) }
+        const texts: Readonly<Record<string, string | undefined>> = { ...config.texts, ...(yield* AgentTexts) }
         const text = (name: string, value: string): string => {
           own.set(name, value)
-          return Object.hasOwn(texts, name) ? texts[name] : value
+          // The keys of a config are in camelCase, but the names of texts need not be.
+          return [name, camelCase(name)].map((key) => texts[key]).find((found) => found !== undefined) ?? value
         }
         return make({
           type,
@@ -95,7 +98,7 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
           timeoutS,
           maxRetries,
           atOnce: concurrency === null ? null : yield* Semaphore.make(concurrency),
-          ask: ask({ config, text }),
+          ask: ask({ config, text, texts }),
         })
       }),
     }

@@ -1,0 +1,69 @@
+/**
+ * Makes an agent from a program in any language (`command` in configs). The program is started for each turn. It reads the
+ * task as JSON from its standard input, and writes the answer to its standard output: a text, or JSON with a `text`.
+ *
+ * @example
+ * ```yaml
+ * agent:
+ *   type: command
+ *   command: [python, agent.py]
+ *   lm_config: { model: gpt-4.1-mini } # optional: OPENAI_BASE_URL and OPENAI_API_KEY then lead to this model
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import { ConfigError, placeOf } from "../../base/config/Config.ts"
+import { withDefault } from "../../base/config/fields.ts"
+import { permit } from "../../base/trust/Trust.ts"
+import { AgentPrograms } from "./outside/AgentPrograms.ts"
+import { fields, outsideKind } from "./outside/outsideKind.ts"
+import { readAnswer, type SentTask, sentTask } from "./outside/sentTask.ts"
+
+export const type = "command"
+
+/** The Schema of the config. */
+export const config = Schema.Struct({
+  ...fields(type),
+  /** The program and its arguments. */
+  command: Schema.NonEmptyArray(Schema.NonEmptyString),
+  /** The folder in which the program starts; null is the current one. */
+  cwd: withDefault(Schema.NullOr(Schema.String), null),
+  /** The names of the environment variables that the program gets, besides `PATH`, `HOME` and a few others without secrets. */
+  variables: withDefault(Schema.Array(Schema.String), []),
+})
+
+/** The number of characters up to which a task is also an environment variable. Linux limits each to 128 KiB. */
+const mostInEnvironment = 30_000
+
+/** Makes the environment variables with the task, and with the address of the model as clients of its APIs expect it. */
+const environmentOf = ({ text, model }: SentTask): Readonly<Record<string, string>> => ({
+  ...(text.length <= mostInEnvironment && { EFFECT_RL_TASK: text }),
+  ...(model !== null && {
+    EFFECT_RL_MODEL: model.name,
+    OPENAI_BASE_URL: model.baseUrl,
+    OPENAI_API_KEY: model.apiKey,
+    ANTHROPIC_BASE_URL: model.baseUrl.replace(/\/v1$/, ""),
+    ANTHROPIC_API_KEY: model.apiKey,
+  }),
+})
+
+export const kind = outsideKind({
+  type,
+  schema: config,
+  permit: ({ command, cwd, variables }, from) =>
+    permit({
+      _tag: "ProgramStart",
+      place: placeOf(from, "command"),
+      command,
+      cwd: cwd ?? undefined,
+      variables,
+      input: null,
+    }).pipe(Effect.mapError(({ message }) => ConfigError.at(from, "command", message))),
+  ask: (settings) => (turn) =>
+    Effect.gen(function* () {
+      const { command, cwd, variables } = settings.config
+      const sent = yield* sentTask(turn, settings)
+      const { run } = yield* AgentPrograms
+      const program = { agent: type, command, cwd, variables, environment: environmentOf(sent), input: sent.text }
+      return readAnswer(yield* run(program))
+    }),
+})

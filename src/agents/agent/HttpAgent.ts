@@ -1,0 +1,85 @@
+/**
+ * Makes an agent from a server (`http` in configs). For each turn, it gets the task as JSON by POST, and answers with a text,
+ * or with JSON that has a `text`.
+ *
+ * @example
+ * ```yaml
+ * agent: { type: http, url: "http://127.0.0.1:8080/answer", timeout_s: 120 }
+ * ```
+ */
+import { Effect, Option, Redacted, Schema } from "effect"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import { ConfigError, placeOf } from "../../base/config/Config.ts"
+import { positiveBelow, withDefault } from "../../base/config/fields.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { variable } from "../../base/config/variables.ts"
+import { permit } from "../../base/trust/Trust.ts"
+import { isOfThisComputer } from "../lm/addressTrust.ts"
+import { exchange, type Site } from "../lm/exchange.ts"
+import { AgentError } from "./AgentError.ts"
+import { fields, outsideKind } from "./outside/outsideKind.ts"
+import { readAnswer, sentTask } from "./outside/sentTask.ts"
+
+export const type = "http"
+
+const Address = Schema.String.check(
+  Schema.makeFilter((url) => /^https?:\/\//.test(url) && URL.canParse(url), { expected: "an address with http or https" }),
+)
+
+/** The Schema of the config. */
+export const config = Schema.Struct({
+  ...fields(type),
+  /** The address to which tasks are sent. */
+  url: Address,
+  /** The name of the environment variable with the bearer token for the address; null sends none. */
+  tokenVariable: withDefault(Schema.NullOr(Schema.String), null),
+  /** The largest size of an answer. */
+  maxAnswerMb: withDefault(positiveBelow("megabytes"), 16),
+})
+
+const failed = (problem: string) => new AgentError({ agent: type, message: `${type}: ${problem}` })
+
+/** Returns the server of an address, with its token. */
+const siteOf = Effect.fnUntraced(function* (url: string, tokenVariable: string | null) {
+  const found = yield* Effect.serviceOption(HttpClient.HttpClient)
+  const client = Option.isSome(found)
+    ? found.value
+    : yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
+  const token = tokenVariable === null ? null : yield* variable(tokenVariable)
+  if (token !== null && !/^[\x21-\x7e]+$/.test(token))
+    return yield* failed(`token_variable: the environment variable ${tokenVariable} holds no token`)
+  return {
+    name: type,
+    client,
+    origin: new URL(url).origin,
+    authorization: token === null ? null : Redacted.make(`Bearer ${token}`),
+    secrets: token === null ? [] : [Redacted.make(token)],
+    hint: "token_variable names the variable with the token",
+  } satisfies Site
+})
+
+export const kind = outsideKind({
+  type,
+  schema: config,
+  permit: ({ url, tokenVariable }, from) => {
+    if (tokenVariable === null && isOfThisComputer(url)) return Effect.void
+    const place = placeOf(from, "url")
+    return Effect.mapError(permit({ _tag: "Sending", place, address: url, variable: tokenVariable }), ({ message }) =>
+      ConfigError.at(from, "url", message),
+    )
+  },
+  ask: (settings) => (turn) =>
+    Effect.gen(function* () {
+      const { url, tokenVariable, maxAnswerMb, timeoutS } = settings.config
+      const site = yield* siteOf(url, tokenVariable)
+      const { text } = yield* sentTask(turn, settings)
+      const request = HttpClientRequest.bodyText(HttpClientRequest.post(url), text, "application/json")
+      const options = { mostBytes: Math.ceil(maxAnswerMb * 2 ** 20), patience: timeoutS }
+      const answer = yield* Effect.mapError(exchange(site, request, options, Effect.succeed), ({ message }) =>
+        failed(message.replace(`${type}: `, "")),
+      )
+      return readAnswer(utf8.decode(answer.bytes))
+    }),
+})

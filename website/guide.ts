@@ -55,6 +55,7 @@ export const guide: ReadonlyArray<Topic> = [
       "agents/evaluations": "Evaluations",
       "agents/ci": "Evaluations in CI",
       "agents/rollouts": "Rollouts",
+      "agents/bring-your-agent": "Bring your agent",
       "agents/in-code": "In code",
       multirun: "Train a small model",
       "algorithms/tokens": "Objectives on tokens",

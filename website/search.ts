@@ -6,7 +6,7 @@ import MiniSearch from "minisearch"
 
 /** Words that newcomers search for, and a page that must be among the first ten results. */
 const wanted: Readonly<Record<string, string>> = {
-  "vercel ai sdk": "/agents/in-code.html",
+  "vercel ai sdk": "/agents/bring-your-agent.html",
   significance: "/runs.html",
   "Ppo.make": "/algorithms/ppo.html",
   resume: "/command.html",

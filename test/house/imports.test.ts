@@ -161,6 +161,7 @@ describe("imports", () => {
       [
         "command/trackers/mlflow.ts",
         "run/store/objects/s3.ts",
+        "agents/agent/HttpAgent.ts",
         "agents/task/hub/client.ts",
         "agents/task/hub/upload.ts",
       ].includes(file)

@@ -5,8 +5,8 @@
  * @example
  * ```ts
  * const config = { type: "reflexion_agent", lm_config: { model: "gpt-4.1-mini" }, system_prompt: "{file:prompts/qa.md}" }
- * const { make, lmConfig } = yield* Agents.decode(config, { source: "train.yaml", baseDir: "experiments" })
- * const agent = yield* Effect.provideService(make, Lm, yield* Lms.open(lmConfig, {}))
+ * const { make } = yield* Agents.decode(config, { source: "train.yaml", baseDir: "experiments" })
+ * const agent = yield* Effect.provideService(make, Lm, yield* Lms.open(LmConfig.make({ model: "gpt-4.1-mini" })))
  * ```
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"

@@ -18,7 +18,7 @@ import { AgentPrograms } from "./outside/AgentPrograms.ts"
 import { fields, outsideKind } from "./outside/outsideKind.ts"
 import { readAnswer, type SentTask, sentTask } from "./outside/sentTask.ts"
 
-export const type = "command"
+const type = "command"
 
 /** The Schema of the config. */
 export const config = Schema.Struct({

@@ -22,10 +22,12 @@ import { AgentError } from "./AgentError.ts"
 import { fields, outsideKind } from "./outside/outsideKind.ts"
 import { readAnswer, sentTask } from "./outside/sentTask.ts"
 
-export const type = "http"
+const type = "http"
 
 const Address = Schema.String.check(
-  Schema.makeFilter((url) => /^https?:\/\//.test(url) && URL.canParse(url), { expected: "an address with http or https" }),
+  Schema.makeFilter((url) => /^https?:\/\//.test(url) && URL.canParse(url), {
+    expected: "an address with http or https",
+  }),
 )
 
 /** The Schema of the config. */

@@ -76,7 +76,10 @@ describe("an agent that is a program", () => {
       assert.match(yield* problemOf('throw new Error("no luck")'), /ended with exit code 1/)
       assert.match(yield* problemOf('console.error("bad luck"); process.exit(3)'), /ended with exit code 3: bad luck$/)
       assert.match(yield* problemOf('process.kill(process.pid, "SIGKILL")'), /ended by SIGKILL/)
-      assert.match(yield* problemOf('setInterval(() => process.stdout.write("x".repeat(2 ** 20)), 0)'), /more than 67108864 bytes/)
+      assert.match(
+        yield* problemOf('setInterval(() => process.stdout.write("x".repeat(2 ** 20)), 0)'),
+        /more than 67108864 bytes/,
+      )
       const missing = { command: ["no-such-program-at-all"] }
       assert.match(yield* problemOf("", missing), /cannot start: .*ENOENT/)
     }),

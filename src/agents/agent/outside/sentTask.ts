@@ -6,7 +6,7 @@ import type { OutsideTurn } from "./OutsideAgent.ts"
 import type { OutsideSettings } from "./outsideKind.ts"
 
 /** Where an agent's calls of its model go: the base address and key for clients of OpenAI's API, and the model's name. */
-export interface ModelAddress {
+interface ModelAddress {
   readonly name: string
   readonly baseUrl: string
   readonly apiKey: string

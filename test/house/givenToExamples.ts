@@ -14,6 +14,7 @@ import type { Protocol } from "../../src/agents/episode/Protocol.ts"
 import type { Rollout } from "../../src/agents/episode/Rollout.ts"
 import type { RolloutRequest } from "../../src/agents/episode/rollouts/RolloutRequest.ts"
 import type { EpisodeToScore } from "../../src/agents/evaluate/PlayedEpisode.ts"
+import type { Report } from "../../src/agents/evaluate/Report.ts"
 import type { EpisodeRow } from "../../src/agents/evaluate/rows.ts"
 import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
 import type { learnerOf } from "../../src/rl/learner/learnerOf.ts"
@@ -115,6 +116,7 @@ export declare const bytes: Uint8Array
 export declare const config: unknown
 export declare const text: string
 export declare const evaluation: Effect.Effect<void>
+export declare const report: Report
 /** A run as the trackers read it. */
 export declare const run: MlflowRun & TrackedRun
 /** The scripts beside a policy that edge workers run. */

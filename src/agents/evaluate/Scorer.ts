@@ -50,18 +50,80 @@ export const make = (
     Effect.suspend(() => {
       const value = score(played)
       return Effect.isEffect(value) ? value : Effect.succeed(value)
-    }).pipe(
-      Effect.catchDefect((error) =>
-        Effect.fail(
-          new AgentError({
-            agent: name,
-            message: `scorers: ${name} threw for episode ${played.index + 1}: ${messageOf(error)}; expected a number or null`,
-            ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
-          }),
-        ),
-      ),
-    ),
+    }).pipe(Effect.catchDefect((error) => Effect.fail(threw(name, played, error)))),
 })
+
+const threw = (name: string, { index }: EpisodeToScore, error: unknown): AgentError =>
+  new AgentError({
+    agent: name,
+    message: `scorers: ${name} threw for episode ${index + 1}: ${messageOf(error)}; expected a number or null`,
+    ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
+  })
+
+/** What a scorer function gets: the texts of an episode, as most libraries of scorers name them. */
+export interface ScoredAnswer {
+  /** The first observation of the episode, e.g. the question. */
+  readonly input: string
+  /** The last action of the episode; empty if there was none. */
+  readonly output: string
+  /** The right answer; left out if the task has none. */
+  readonly expected?: string
+  /** The task's metadata from the data set. */
+  readonly metadata: Readonly<Record<string, unknown>>
+}
+
+/** What a scorer function returns besides a number or null. With an `error`, the episode counts as not scored. */
+export interface FunctionScore {
+  readonly score: number | null
+  readonly error?: unknown
+}
+
+type FunctionResult = number | null | FunctionScore
+
+/**
+ * Makes a scorer from a function of an episode's input, output and right answer, which may be asynchronous. The scorers of the
+ * package `autoevals` are such functions. The scorer's name is that of the function unless the options have one. If the function
+ * throws or rejects, scoring fails with an `AgentError`.
+ *
+ * @example
+ * ```ts
+ * const long = Scorer.fromFunction(({ output }) => (output.length > 100 ? 1 : 0), { name: "long" })
+ * ```
+ */
+export const fromFunction = (
+  score: (answer: ScoredAnswer) => FunctionResult | Promise<FunctionResult>,
+  { name = score.name === "" ? "function" : score.name, ...options }: FunctionScorerOptions = {},
+): Scorer => ({
+  ...make(name, () => null, options),
+  score: (played) =>
+    Effect.tryPromise({
+      try: async () => valueOf(await score(answerOf(played))),
+      catch: (error) => threw(name, played, error),
+    }),
+})
+
+interface FunctionScorerOptions {
+  readonly name?: string
+  readonly direction?: ScoreDirection
+}
+
+const answerOf = (played: EpisodeToScore): ScoredAnswer => {
+  const { answer, target } = lastOf(played)
+  return {
+    input: played.steps[0]?.observation ?? "",
+    output: answer ?? "",
+    ...(target === null ? {} : { expected: target }),
+    metadata: played.env.metadata,
+  }
+}
+
+const valueOf = (result: FunctionResult): Score => {
+  const isWhole = typeof result === "object" && result !== null
+  if (isWhole && result.error !== undefined && result.error !== null) return null
+  const value = isWhole ? result.score : result
+  if (value === null || typeof value === "number") return value
+  throw new TypeError(`it returned ${typeof value}`)
+}
 
 /** Makes the scorer that returns the sum of the env's scores. */
 export const score = (name = "score"): Scorer => make(name, ({ totalScore }) => totalScore)

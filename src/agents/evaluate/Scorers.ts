@@ -144,14 +144,37 @@ export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/eva
   defaultValue: () => builtIn,
 })
 
-/** Makes a scorer from its name or its settings (with keys in camelCase). Also returns its config with all defaults. */
+/** The type of a scorer that a program has made as a value; a saved config has its name and direction, but not its code. */
+const codeType = "code"
+
+/** Tells whether a config in a program has a scorer itself, such as `Scorer.make(…)`, instead of settings. */
+const isScorer = (config: unknown): config is Scorer.Scorer =>
+  typeof config === "object" &&
+  config !== null &&
+  "score" in config &&
+  typeof config.score === "function" &&
+  "name" in config &&
+  typeof config.name === "string"
+
+/**
+ * Makes a scorer from its name or its settings (with keys in camelCase). A config in a program may have a scorer itself. Also
+ * returns its config with all defaults.
+ */
 export const open = Effect.fnUntraced(function* <R>(config: unknown, context: ScorerContext<OpeningFailure, R>) {
   const { from } = context
+  if (isScorer(config)) {
+    const { name, direction } = config
+    return { scorer: config, config: { type: codeType, name, direction } }
+  }
   const settings = typeof config === "string" ? { type: config } : isPlain(config) ? config : { type: undefined }
   const { type } = settings
   const kinds = yield* Kinds
   const kind = kinds.find((candidate) => candidate.type === type)
   if (kind !== undefined) return yield* kind.open(settings, context)
+  if (type === codeType) {
+    const problem = `${display(settings.name)} is a scorer of a program, which is not in the config; evaluate the program itself`
+    return yield* ConfigError.at(from, "", problem, { unknown: "code" })
+  }
   const names = kinds.map((candidate) => candidate.type)
   const found = display(type === undefined ? config : type)
   return yield* ConfigError.at(from, "", `expected a scorer, found ${found}; ${choiceHint(type, names)}`)

@@ -51,6 +51,24 @@ describe("effect eval FILE.ts", () => {
       assert.strictEqual(globSync(join(folder, "results/*/*/*/*")).length, 1)
     }))
 
+  it("scores with functions of the program, and says of its saved config that it lacks them", () =>
+    withFolder(async (folder) => {
+      const own = `import { Evaluations, Scorer } from "effect-rl"
+const Length = async ({ output }) => ({ name: "Length", score: output.length / 4 })
+export default Evaluations.fromConfig({ ...${JSON.stringify(parse(evaluation()))}, scorers: [
+  "exact", Scorer.fromFunction(Length), Scorer.make("cheap", ({ steps }) => steps.length, { direction: "lower" })] })
+`
+      write(folder, "mine.ts", own)
+      const args = ["eval", "mine.ts", "--fail-under", "Length=1", "--fail-under", "cheap=1", "--json", "--quiet"]
+      const { runDir, report } = resultOf(told(await effect(args, folder)))
+      assert.include(JSON.stringify(report), '"scorer":"cheap","direction":"lower","tasks":6,"mean":1,')
+      const saved = parse(readFileSync(join(folder, runDir, "config.yaml"), "utf8"))
+      assert.deepEqual(saved.scorers[1], { type: "code", name: "Length", direction: "higher" })
+      const again = await effect(["eval", join(runDir, "config.yaml")], folder)
+      assert.strictEqual(again.code, 2)
+      assert.match(again.stderr, /config\.yaml:\d+: scorers\.1: "Length" is a scorer of a program, which is not in the config; evaluate the program itself\n$/) // prettier-ignore
+    }))
+
   it("says in a line what the program lacks, before anything is played", () =>
     withFolder(async (folder) => {
       write(folder, "training.ts", 'import { CartPole, Ppo, Train } from "effect-rl"\nexport default Train.run({ env: CartPole.env, algorithm: Ppo.make({}), totalSteps: 64 })\n') // prettier-ignore

@@ -227,6 +227,11 @@ export const evaluation = {
   journal: "played.jsonl",
 } as const
 
+/* Gateways */
+
+/** The file with the calls that an unfinished gateway has recorded so far. */
+export const gatewayJournal = "sessions.jsonl"
+
 /* Files in the folders that contain runs */
 
 /** The list of all files below the results folder. A page on a static web server finds the runs with it. */

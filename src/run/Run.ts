@@ -72,6 +72,8 @@ interface Program<S, A, E, R> {
    * early.
    */
   readonly earlyEndOf?: (state: S) => string | null
+  /** Whether an interruption is the usual end of the run, as of a server's; false if left out. */
+  readonly endsUponInterrupt?: boolean
   /**
    * Tells whether an error only stops the run, without counting as a failure, as when a budget is used up. If left out, every
    * error is a failure.
@@ -336,7 +338,8 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   const exit: Exit.Exit<void, E | RunError> = isCut && Exit.isFailure(written) ? written : looped
   const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   // Ignore an interruption that comes after the last checkpoint: all work is done and saved.
-  if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true))
+  const isDone = saving?.isSaved(state) === true || program.endsUponInterrupt === true
+  if (Exit.isSuccess(exit) || (isInterrupted && isDone))
     return yield* ended("finished", program.earlyEndOf?.(state) ?? null)
   if (isInterrupted) {
     // The event `interrupted` tells the user that the run can be resumed, so save the state before it is emitted.

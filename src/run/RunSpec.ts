@@ -18,9 +18,9 @@ import type { RunIdentity } from "./identifier.ts"
 
 /**
  * The kinds of runs: a training by reinforcement learning, a training of language-model agents, an evaluation of such agents,
- * and a trainer of a language model for many runs.
+ * a trainer of a language model for many runs, and a gateway that records the calls of any agents.
  */
-export const RunKind = Schema.Literals(["training", "agents", "evaluation", "multirun"])
+export const RunKind = Schema.Literals(["training", "agents", "evaluation", "multirun", "gateway"])
 export type RunKind = typeof RunKind.Type
 
 /** The part of a run's description that every kind of run has. */
@@ -42,7 +42,7 @@ interface Described {
 /** The description of a run, by its kind. */
 export type RunSpec =
   | (Described & { readonly kind: "training"; readonly numEnvs: number })
-  | (Described & { readonly kind: "agents" | "evaluation" | "multirun"; readonly quiet: boolean })
+  | (Described & { readonly kind: "agents" | "evaluation" | "multirun" | "gateway"; readonly quiet: boolean })
 
 /** Makes the first event of a run. `resumedFromStep` is null for a new run. */
 export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunStarted => {

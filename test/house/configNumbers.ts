@@ -4,6 +4,7 @@ import * as Evaluation from "../../scripts/evaluation.ts"
 import * as Experiment from "../../scripts/experiment.ts"
 import { PolicyConfig } from "../../src/rl/algorithms/agents/Separate.ts"
 import { fromData, names, schemaOf } from "../../src/rl/algorithms/registry.ts"
+import { GatewayConfig } from "../../src/agents/gateway/run/GatewayConfig.ts"
 import { McpConfig } from "../../src/agents/agent/Mcp.ts"
 import { boundKey } from "../../src/base/config/bounds.ts"
 import { optionSchemas } from "../../src/rl/env/fromConfig.ts"
@@ -51,6 +52,7 @@ export const configSchemas = (): ReadonlyMap<string, AnySchema> =>
     ["output", Experiment.run.output.schema],
     ["model", Experiment.model.schema],
     ["mcp", McpConfig],
+    ["gateway", GatewayConfig],
     ["evaluation", Evaluation.evaluation.schema],
     ["policy", PolicyConfig],
     ...named("scorer", Evaluation.scorers()),

@@ -5,8 +5,8 @@
  */
 import { Effect, Schema, Semaphore, Stream } from "effect"
 import { FormatError } from "../../base/formats/FormatError.ts"
-import { Sha256 } from "../../base/config/sha256.ts"
 import { type JsonLine, lines, valueOf } from "../../base/formats/jsonLines.ts"
+import { sealed, unsealed } from "../../base/formats/sealedLine.ts"
 import type { Part } from "../../run/store/FileTree.ts"
 import type { RunFiles } from "../../run/store/RunFiles.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
@@ -14,7 +14,6 @@ import { Spending } from "../lm/middleware/budgeted.ts"
 import { evaluation as files } from "../../run/Layout.ts"
 import { EpisodeToScore } from "./PlayedEpisode.ts"
 import { EpisodeRow } from "./rows.ts"
-import { utf8 } from "../../base/config/utf8.ts"
 
 /** An episode that has ended, with its scores. */
 export const JournalEntry = Schema.Struct({
@@ -54,30 +53,10 @@ const parsedEntry = Effect.fnUntraced(function* (path: string, line: JsonLine) {
   return isEntry(value) ? value : yield* entryOf(path, line)
 })
 
-/** Matches the seal: the key `sha256` at the end of a line, with the hash of the line without the seal. */
-const seal = /,"sha256":"([0-9a-f]{64})"\}$/
-const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
-
-/** Returns the SHA-256 in hex digits. It must be synchronous: waiting here could change the order of the episodes. */
-const digestOf = (bytes: Uint8Array): string => {
-  const hash = new Sha256()
-  hash.update(bytes)
-  return hash.hex()
-}
-
-/** Encodes a value as a line of JSON that ends with its digest, as the last key `sha256`. */
-const sealed = (value: unknown): string => {
-  const text = JSON.stringify(value)
-  return `${text.slice(0, -1)},"sha256":"${digestOf(utf8.encode(text))}"}`
-}
-
 /** Checks the digest at the end of a line, and returns the line without it. */
-const unsealed = Effect.fnUntraced(function* (path: string, line: JsonLine) {
-  const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
-  // Keep the first byte of the seal, and make it the closing brace that the seal replaced.
-  const bytes = line.bytes.slice(0, 1 - sealLength)
-  bytes[bytes.length - 1] = closingBrace
-  if (digest === digestOf(bytes)) return { ...line, bytes }
+const checked = Effect.fnUntraced(function* (path: string, line: JsonLine) {
+  const bytes = unsealed(line.bytes)
+  if (bytes !== undefined) return { ...line, bytes }
   const remedy =
     line.number === 1
       ? "put it back as it was, or start a new evaluation"
@@ -85,8 +64,6 @@ const unsealed = Effect.fnUntraced(function* (path: string, line: JsonLine) {
   const message = `${path}:${line.number}: the line was changed after it was written; ${remedy}`
   return yield* new FormatError({ path, line: line.number, message })
 })
-
-const closingBrace = "}".charCodeAt(0)
 
 /**
  * Reads the journal of an earlier process: its settings, the positions of its episodes, and the calls, tokens, cost and time
@@ -107,7 +84,7 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
     Effect.gen(function* () {
       if (!line.whole) return
       end = line.end
-      const content = yield* unsealed(path, line)
+      const content = yield* checked(path, line)
       if (evaluation === undefined) {
         evaluation = (yield* headOf(path, content)).evaluation
         return
@@ -131,7 +108,7 @@ export const readAgain = (
 ): Effect.Effect<JournalEntry, RunStoreError | FormatError> => {
   const path = `${run.directory}/${files.journal}`
   return lines(run.stream(files.journal, kept)).pipe(
-    Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => parsedEntry(path, content))),
+    Stream.mapEffect((line) => Effect.flatMap(checked(path, line), (content) => parsedEntry(path, content))),
     Stream.runHead,
     Effect.flatMap((entry) =>
       Effect.fromOption(entry).pipe(

@@ -7,10 +7,11 @@ import { type Context, Deferred, Effect, Latch, Redacted } from "effect"
 import { sameKey } from "../../base/config/hostGuard.ts"
 import type { Completion, LmRequest } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
+import { expectedReward, isReward } from "../task/Feedback.ts"
 import { badRequest, type GatewayError, gatewayError } from "./GatewayError.ts"
 
 /** A model that answers calls of a session. */
-interface SessionModel {
+export interface SessionModel {
   readonly lm: LmService
   /** The request with the settings of the model, which a call may change, without its messages. */
   readonly base: Omit<LmRequest, "messages">
@@ -36,7 +37,7 @@ export interface CallPlace {
   readonly end: (call: EndedCall) => Effect.Effect<void>
 }
 
-interface SessionOptions {
+export interface SessionOptions {
   readonly id: string
   /** Returns the model of a name that the agent uses; undefined if there is none of this name. */
   readonly modelOf: (name: string) => SessionModel | undefined
@@ -48,15 +49,17 @@ interface SessionOptions {
   readonly begin: () => CallPlace
   /** Receives the agent's reward. */
   readonly onReward: (reward: number) => Effect.Effect<void>
+  /** The key that the session's calls must have; by default a new one. null takes any key. */
+  readonly key?: Redacted.Redacted | null
   /** Runs after the session has ended, and all its calls have. */
   readonly onEnd: (how: SessionEnd) => Effect.Effect<void>
 }
 
 /** Who ended a session: the agent, the program that opened it, or a limit on the time without a call. */
-type SessionEnd = "agent" | "program" | "idle"
+export type SessionEnd = "agent" | "program" | "idle"
 
 export interface Session extends SessionOptions {
-  readonly key: Redacted.Redacted
+  readonly key: Redacted.Redacted | null
   /** The context in which the session was opened, in which its calls are made. */
   readonly context: Context.Context<never>
   readonly closed: Deferred.Deferred<void>
@@ -123,7 +126,7 @@ export class Sessions {
       }
       const session: Session = {
         ...options,
-        key: makeKey(),
+        key: options.key === undefined ? makeKey() : options.key,
         context,
         closed: Deferred.makeUnsafe(),
         idle: Latch.makeUnsafe(true),
@@ -136,6 +139,15 @@ export class Sessions {
       this.open.set(id, session)
       return Effect.succeed(session)
     })
+  }
+
+  all(): ReadonlyArray<Session> {
+    return [...this.open.values()]
+  }
+
+  /** Tells whether an id belongs to a session, open or ended. */
+  isKnown(id: string): boolean {
+    return this.open.has(id) || this.ended.has(id)
   }
 
   /** Ends a session: cuts off its calls in progress, and waits until they are recorded. Does nothing if it has ended. */
@@ -161,11 +173,12 @@ export class Sessions {
         gatewayError(404, "unknown_session", `there is no session ${id}; use the address that you were given`),
       )
     }
-    if (sameKey(key, Redacted.value(session.key))) return Effect.succeed(session)
+    if (session.key === null || sameKey(key, Redacted.value(session.key))) return Effect.succeed(session)
     return Effect.fail(gatewayError(401, "invalid_api_key", `expected the key of the session ${id} as the API key`))
   }
 
-  private remember(id: string): void {
+  /** Keeps the id of an ended session, until there are too many later ones. */
+  remember(id: string): void {
     this.ended.add(id)
     if (this.ended.size <= rememberedIds) return
     const [oldest] = this.ended
@@ -200,8 +213,9 @@ export const counted = <A, E>(
 
 /** Sets the reward of a session. Fails if it is not a finite number, or if the session has one already. */
 export const setReward = (session: Session, reward: unknown): Effect.Effect<void, GatewayError> => {
-  if (typeof reward !== "number" || !Number.isFinite(reward)) {
-    return Effect.fail(badRequest(`reward: expected a finite number, as in {"reward": 0.5}`))
+  if (typeof reward !== "number" || !isReward(reward)) {
+    const expected = typeof reward === "number" ? expectedReward(reward) : "a finite number"
+    return Effect.fail(badRequest(`reward: expected ${expected}, as in {"reward": 0.5}`))
   }
   if (session.reward !== null) {
     const message = `the session ${session.id} has the reward ${session.reward} already; it takes only one`

@@ -6,7 +6,7 @@ import { Effect, type Scope } from "effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { type HostGuard, refusedBy } from "../../base/config/hostGuard.ts"
-import { isPlain } from "../../base/config/plain.ts"
+import { isPlain, type Plain } from "../../base/config/plain.ts"
 import type { RawProtocol } from "../lm/RawExchange.ts"
 import { answerCall, doNotRetry } from "./answerCall.ts"
 import { badRequest, GatewayError, gatewayError, internalError } from "./GatewayError.ts"
@@ -23,6 +23,22 @@ export interface GatewayApp {
   readonly maxBodyBytes: number
   /** The largest number of requests that are answered at the same time. */
   readonly maxRequests: number
+  /** How clients open sessions; left out if only this program opens them. */
+  readonly openings?: Openings
+}
+
+/** How clients of a gateway open sessions. */
+export interface Openings {
+  /** Opens the session of a request with a new id, if the key is the gateway's own. */
+  readonly byUse: (id: string, key: string | undefined) => Effect.Effect<Session, GatewayError>
+  /** Opens the session that a request to `/sessions` describes. Returns the body of the answer. */
+  readonly byRequest: (body: Plain, request: OpeningRequest) => Effect.Effect<object, GatewayError>
+}
+
+interface OpeningRequest {
+  readonly key: string | undefined
+  /** The name and port by which the client addresses the gateway. */
+  readonly host: string
 }
 
 type Response = HttpServerResponse.HttpServerResponse
@@ -92,6 +108,10 @@ const answerIn = (gateway: GatewayApp, session: Session, path: string): Answerin
     return yield* noRoute
   })
 
+/** Finds the session of a request. A request with a new id may open it. */
+const sessionOf = ({ sessions, openings }: GatewayApp, id: string, key: string | undefined) =>
+  openings === undefined || sessions.isKnown(id) ? sessions.find(id, key) : openings.byUse(id, key)
+
 const decodedId = (text: string): string | undefined => {
   try {
     return decodeURIComponent(text)
@@ -106,10 +126,14 @@ const answerTo = (gateway: GatewayApp, path: string): Answering =>
     const refused = refusedBy(gateway.guard, request.headers)
     if (refused !== undefined) return yield* gatewayError(refused.status, "wrong_host", refused.message)
     if (path === "/health") return json({ status: "ok", sessions: gateway.sessions.size })
+    if (path === "/sessions" && isPost(request) && gateway.openings !== undefined) {
+      const opening = { key: keyOf(request), host: request.headers["host"] ?? "" }
+      return json(yield* gateway.openings.byRequest(yield* plainBody(gateway), opening))
+    }
     const [, name, rest] = /^\/sessions\/([^/]+)(\/.*)$/.exec(path) ?? []
     const id = name === undefined ? undefined : decodedId(name)
     if (id === undefined) return yield* noRoute
-    return yield* answerIn(gateway, yield* gateway.sessions.find(id, keyOf(request)), rest)
+    return yield* answerIn(gateway, yield* sessionOf(gateway, id, keyOf(request)), rest)
   })
 
 /** Makes the response to a request that failed, in the form of the protocol that its path belongs to. */

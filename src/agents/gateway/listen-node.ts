@@ -19,7 +19,9 @@ interface ListenOptions extends Omit<GatewayApp, "guard"> {
 }
 
 /** Listens until the scope closes, and returns the port. */
-const listen = Effect.fnUntraced(function* (options: ListenOptions): Effect.fn.Return<number, AgentError, Scope.Scope> {
+export const listen = Effect.fnUntraced(function* (
+  options: ListenOptions,
+): Effect.fn.Return<number, AgentError, Scope.Scope> {
   const guard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
   const server = createServer()
   const listening = NodeHttpServer.layer(() => server, {

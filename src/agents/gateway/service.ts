@@ -42,7 +42,7 @@ export const makeService = (sessions: Sessions, address: Effect.Effect<string, A
     const session = yield* Effect.acquireRelease(opening, (session) => sessions.end(session, "program"))
     const opened: GatewaySession = {
       baseUrl: `${url}/sessions/${encodeURIComponent(id)}/v1`,
-      apiKey: Redacted.make(Redacted.value(session.key)),
+      apiKey: session.key ?? Redacted.make("none"),
       reward: Effect.sync(() => session.reward),
     }
     return opened

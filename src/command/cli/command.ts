@@ -25,6 +25,7 @@ const subcommands = {
   runs: () => import("./runs.ts").then(({ runs }) => runs),
   ui: () => import("./ui.ts").then(({ ui }) => ui),
   serve: () => import("./serve/serve.ts").then(({ serve }) => serve),
+  gateway: () => import("./gateway/gateway.ts").then(({ gateway }) => gateway),
   orchestrate: () => import("./orchestrate.ts").then(({ orchestrate }) => orchestrate),
   worker: () => import("./worker/worker.ts").then(({ worker }) => worker),
 } satisfies Record<SubcommandName, unknown>
@@ -67,6 +68,7 @@ export const root = (words?: ReadonlyArray<string>) =>
         { command: "effect replay latest", description: "Train it again and check that the result is the same" },
         { command: "effect ui", description: "Look at the runs in a web page" },
         { command: "effect serve MODEL", description: "Serve a language model by OpenAI's protocol" },
+        { command: "effect gateway --upstream openai", description: "Record the calls of models by any agents" },
         { command: "effect orchestrate TRAINER", description: "Play the tasks of a trainer in another process" },
         { command: "effect worker --join postgres://…", description: "Add this machine to a cluster" },
       ]),

@@ -12,6 +12,7 @@ export const short = {
   runs: "List, show, compare, label and delete runs",
   ui: "Look at runs in a web page",
   serve: "Serve a language model by OpenAI's protocol",
+  gateway: "Record the calls of models by any agents",
   orchestrate: "Play the tasks of a trainer's runs",
   worker: "Add this machine to a cluster",
 }

@@ -23,6 +23,7 @@ const numbers: Readonly<Record<SubcommandName, Readonly<Record<string, BoundName
     "page-size": "page",
     "max-requests": "requests",
   },
+  gateway: { port: "port", "max-sessions": "atOnce", "idle-seconds": "count" },
   orchestrate: {},
   worker: { slots: "jobs", prune: "days" },
 }

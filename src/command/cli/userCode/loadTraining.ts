@@ -123,6 +123,11 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
   if (kind === "evaluation") {
     return yield* usageError(`${file}: this is an evaluation; run it with effect eval ${file}`)
   }
+  if (kind === "gateway") {
+    return yield* usageError(
+      `${file}: this is the config of a gateway; continue it with effect gateway --resume FOLDER`,
+    )
+  }
   const where = { baseDir: dirname(path), lines }
   if (kind === "multirun") return yield* ofManyRuns(config, where)
   const training = kind === "agents" ? ofAgents(config, where) : ofPolicy(config, lines)

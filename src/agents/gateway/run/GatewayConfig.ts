@@ -1,0 +1,43 @@
+/**
+ * Defines the config of a gateway that runs by itself, which `effect gateway` makes from its flags and saves as `config.yaml`.
+ *
+ * @example
+ * ```yaml
+ * kind: gateway
+ * lm_config: { model: gpt-4.1-mini, budget: { tokens: 1000000 } }
+ * aliases: [{ name: small, model: gpt-4.1-nano }]
+ * ```
+ */
+import { Schema } from "effect"
+import { bounded, positiveBelow, runName, withDefault } from "../../../base/config/fields.ts"
+import { LogLevel } from "../../../run/record/logLevel.ts"
+import { kindField } from "../../../run/RunSpec.ts"
+import { LmConfig } from "../../lm/LmConfig.ts"
+
+export const GatewayConfig = Schema.Struct({
+  kind: kindField("gateway"),
+  /** The name of the run, which is a part of its folder's path. */
+  name: withDefault(runName, "gateway"),
+  /** The seed of the sampling. Each session has its own seed, which depends on this one and on the session's id. */
+  seed: withDefault(bounded("seed"), 0),
+  /**
+   * The model that answers, with its limits, budget, retries and cache. Its temperature and its limit of tokens are not used,
+   * because the agents choose them.
+   */
+  lmConfig: LmConfig,
+  /** Other names by which agents ask for models, with the names of these models at the server. */
+  aliases: withDefault(Schema.Array(Schema.Struct({ name: Schema.NonEmptyString, model: Schema.NonEmptyString })), []),
+  /** Whether a name that is no alias is the name of a model at the server. If false, all such names mean `lm_config.model`. */
+  anyModel: withDefault(Schema.Boolean, false),
+  /** Whether the server is asked for token ids and log-probabilities, which a training needs. */
+  traceTokens: withDefault(Schema.Boolean, false),
+  /** The largest number of sessions at the same time. */
+  maxSessions: withDefault(bounded("atOnce"), 4096),
+  /** The number of seconds without a call after which a session is ended. */
+  idleSeconds: withDefault(positiveBelow("seconds"), 3600),
+  /** The largest size of a request's body, in megabytes. */
+  maxBodyMb: withDefault(positiveBelow("megabytes"), 64),
+  /** The level of the messages in `run.log`. */
+  logLevel: withDefault(LogLevel, "INFO"),
+})
+export type GatewayConfig = typeof GatewayConfig.Type

@@ -1,0 +1,67 @@
+/** Defines the flags of `effect gateway`. */
+import * as Flag from "effect/cli/Flag"
+import {
+  allowHostFlag,
+  type FlagValues,
+  number,
+  portFlag,
+  resultsDirFlag,
+  text,
+  texts,
+  textOr,
+  toggle,
+  trustFlag,
+} from "../flags.ts"
+
+export const flags = {
+  upstream: text(
+    "upstream",
+    "server",
+    "Where the models are: openai, anthropic, the address of a server, or a folder with a language model",
+  ),
+  protocol: Flag.Literals("protocol", ["openai", "anthropic"]).pipe(
+    Flag.optional,
+    Flag.withDescription("The protocol of a server whose address is given (default: openai)"),
+  ),
+  model: text(
+    "model",
+    "name",
+    "The model that answers, whichever name an agent asks for (default: the model that it asks for)",
+  ),
+  alias: texts("alias", "name=model", "Let agents ask for a model by this name; can be repeated"),
+  port: portFlag(8100),
+  host: textOr(
+    "127.0.0.1",
+    "host",
+    "address",
+    "The address to listen on; others than this machine's own need a key (default: 127.0.0.1)",
+  ),
+  allowHost: allowHostFlag,
+  key: text(
+    "key",
+    "key",
+    "The key with which agents open sessions (default: if --host needs one, a new one is made and printed)",
+  ),
+  cache: Flag.Literals("cache", ["record", "replay", "off"]).pipe(
+    Flag.optional,
+    Flag.withDescription("Record the answers of the server in files, or answer only from these files (default: off)"),
+  ),
+  tokens: toggle(
+    "tokens",
+    "Ask the server for token ids and log-probabilities, which a training needs (default: only for a folder)",
+  ),
+  maxSessions: number("max-sessions", "atOnce", "The most sessions at the same time (default: 4096)"),
+  idleSeconds: number("idle-seconds", "count", "End a session that makes no call for so many seconds (default: 3600)"),
+  set: texts(
+    "set",
+    "key=value",
+    "Set another setting, e.g. lm_config.budget.tokens=1000000 or lm_config.limits.concurrency=32; can be repeated",
+  ),
+  name: text("name", "name", "The name of the run (default: gateway)"),
+  resultsDir: resultsDirFlag("The folder for the run's folder (default: results)"),
+  resume: text("resume", "run", "Continue a gateway that was killed: its folder"),
+  trust: trustFlag,
+  json: toggle("json", "Print the address and, at the end, the result as lines of JSON"),
+}
+
+export type GatewayFlags = FlagValues<typeof flags>

@@ -1,0 +1,192 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import OpenAI, { APIError } from "openai"
+import { listen } from "../../../../src/agents/gateway/listen-node.ts"
+import { execute, type PreparedGateway } from "../../../../src/agents/gateway/run/execute.ts"
+import { prepare } from "../../../../src/agents/gateway/run/prepare.ts"
+import type { Rollout } from "../../../../src/agents/episode/Rollout.ts"
+import * as Node from "../../../../src/node.ts"
+import { runLog } from "../../../../src/run/record/runLog.ts"
+import { scores } from "../../../../src/run/record/scores.ts"
+import { Recorder } from "../../../../src/run/record/Recorder.ts"
+import { RunStore } from "../../../../src/run/store/RunStore.ts"
+import { disk } from "../../../run/store/disk.ts"
+import { send } from "../opened.ts"
+
+const messages = [{ role: "user" as const, content: "Hi there" }]
+const text = new TextDecoder()
+
+interface Options {
+  readonly files?: Map<string, Uint8Array>
+  readonly resume?: string
+  readonly config?: object
+  readonly key?: string
+}
+
+/** Runs a gateway to a scripted model while `use` does, then interrupts it. */
+const running = Effect.fnUntraced(function* <A, E>(
+  { files = new Map(), resume, config = {}, key }: Options,
+  use: (url: string) => Effect.Effect<A, E>,
+) {
+  const prepared = yield* prepare(
+    { lmConfig: { model: "scripted:echo" }, aliases: [{ name: "quick", model: "scripted:echo" }], ...config },
+    { source: "test", overrides: [] },
+  )
+  const listening = yield* Deferred.make<number>()
+  const gateway: PreparedGateway = {
+    ...prepared,
+    key: key === undefined ? null : Redacted.make(key),
+    listen: (app) => listen({ ...app, host: "127.0.0.1", port: 0 }),
+    onListening: (port) => Effect.asVoid(Deferred.succeed(listening, port)),
+  }
+  const { layer } = RunStore.memory({ files, ...(resume === undefined ? {} : { resume }) })
+  const program = execute(gateway).pipe(
+    Effect.scoped,
+    Effect.provide(Layer.mergeAll(layer, Recorder.layer(runLog, scores))),
+  )
+  const fiber = yield* Effect.forkChild(program)
+  const used = yield* use(`http://127.0.0.1:${yield* Deferred.await(listening)}`)
+  yield* Fiber.interrupt(fiber)
+  return { used, exit: yield* Fiber.await(fiber), files }
+})
+
+const fileIn = (files: ReadonlyMap<string, Uint8Array>, end: string): string | undefined => {
+  const found = [...files].find(([path]) => path.endsWith(end))
+  return found === undefined ? undefined : text.decode(found[1])
+}
+
+const rolloutsIn = (files: ReadonlyMap<string, Uint8Array>): ReadonlyArray<Rollout> =>
+  (fileIn(files, "rollouts.jsonl") ?? "")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line))
+
+const ask = (url: string, id: string, apiKey = "none", content = "Hi there") =>
+  Effect.tryPromise({
+    try: () =>
+      new OpenAI({ baseURL: `${url}/sessions/${id}/v1`, apiKey, maxRetries: 0 }).chat.completions.create({
+        model: "quick",
+        messages: [{ role: "user", content }],
+      }),
+    catch: (error) => error,
+  })
+
+const machine = Layer.mergeAll(disk, Node.httpClient)
+
+describe("a gateway that is a run", () => {
+  it.live("writes a rollout as soon as a session ends, and the others when it is interrupted", () =>
+    Effect.gen(function* () {
+      const files = new Map<string, Uint8Array>()
+      const { used } = yield* running({ files }, (url) =>
+        Effect.gen(function* () {
+          const opened = yield* send(`${url}/sessions`, { body: '{"agent":"mine","group":"g","tags":{"task":"7"}}' })
+          const { id, base_url, api_key } = JSON.parse(opened.text)
+          const client = new OpenAI({ baseURL: base_url, apiKey: api_key, maxRetries: 0 })
+          yield* Effect.promise(() => client.chat.completions.create({ model: "quick", messages }))
+          const at = `${url}/sessions/${id}`
+          yield* send(`${at}/reward`, { key: api_key, body: '{"reward":1}' })
+          yield* send(`${at}/end`, { key: api_key, body: "{}" })
+          yield* ask(url, "by use")
+          return rolloutsIn(files)
+        }),
+      )
+      assert.deepStrictEqual(
+        used.map(({ id, totalReward }) => [id, totalReward]),
+        [["session-000001", 1]],
+      )
+      assert.deepStrictEqual(used[0].meta.tags, { task: "7" })
+      assert.deepStrictEqual([used[0].meta.agent, used[0].meta.groupId], ["mine", "g"])
+      const [, second] = rolloutsIn(files)
+      assert.deepStrictEqual([second.id, second.ending.truncated, second.steps.length], ["by use", true, 1])
+      const metrics = JSON.parse(fileIn(files, "metrics.json") ?? "{}")
+      assert.deepStrictEqual([metrics.episodes, metrics.steps, metrics.mean_reward], [2, 2, 1])
+      assert.match(fileIn(files, "config.yaml") ?? "", /kind: gateway/)
+      assert.match(fileIn(files, "run.log") ?? "", /finished at episode 2/)
+      assert.strictEqual(fileIn(files, "sessions.jsonl"), undefined)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("continues after a kill from what its journal has, without what was half written", () =>
+    Effect.gen(function* () {
+      const files = new Map<string, Uint8Array>()
+      const { used: killed } = yield* running({ files }, (url) =>
+        Effect.gen(function* () {
+          yield* ask(url, "a")
+          yield* ask(url, "b")
+          yield* send(`${url}/sessions/a/end`, { body: "{}" })
+          return new Map(files)
+        }),
+      )
+      const journal = [...killed.keys()].find((path) => path.endsWith("sessions.jsonl")) ?? ""
+      const half = new Uint8Array([...(killed.get(journal) ?? []), ...new TextEncoder().encode('{"_tag":"Call","id')])
+      killed.set(journal, half)
+      const resume = journal.replace("/sessions.jsonl", "")
+      const { used, exit } = yield* running({ files: killed, resume }, (url) =>
+        Effect.gen(function* () {
+          const before = rolloutsIn(killed).map(({ id, ending }) => [id, ending.truncated])
+          const late = yield* Effect.flip(ask(url, "a"))
+          yield* ask(url, "c")
+          return { before, status: late instanceof APIError ? late.status : undefined }
+        }),
+      )
+      assert.deepStrictEqual(used, {
+        before: [
+          ["a", false],
+          ["b", true],
+        ],
+        status: 410,
+      })
+      assert.isTrue(Exit.isFailure(exit))
+      assert.deepStrictEqual(
+        rolloutsIn(killed).map(({ id }) => id),
+        ["a", "b", "c"],
+      )
+      assert.strictEqual(JSON.parse(fileIn(killed, "metrics.json") ?? "{}").steps, 3)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("opens sessions only with its key, and each call only with the session's", () =>
+    Effect.gen(function* () {
+      const key = "sesame-sesame"
+      const { used, files } = yield* running({ key, config: { maxSessions: 2 } }, (url) =>
+        Effect.gen(function* () {
+          const statuses: Array<number> = []
+          const post = Effect.fnUntraced(function* (path: string, body: string, sent?: string) {
+            const { status, text } = yield* send(`${url}${path}`, {
+              body,
+              ...(sent === undefined ? {} : { key: sent }),
+            })
+            statuses.push(status)
+            return text
+          })
+          yield* post("/sessions", "{}")
+          yield* post("/sessions", "{}", "wrong")
+          const opened = JSON.parse(yield* post("/sessions", '{"id":"a"}', key))
+          yield* post("/sessions", '{"id":"a"}', key)
+          yield* post("/sessions", '{"id":"../a"}', key)
+          yield* post("/sessions", '{"tags":{"a":1}}', key)
+          yield* post("/sessions/a/end", "{}", key)
+          yield* post("/sessions/b/reward", '{"reward":1}', opened.api_key)
+          yield* post("/sessions/b/reward", '{"reward":1}', key)
+          yield* post("/sessions/c/reward", '{"reward":1}', key)
+          yield* post("/sessions/a/end", "{}", opened.api_key)
+          return statuses
+        }),
+      )
+      assert.deepStrictEqual(used, [401, 401, 200, 409, 400, 400, 401, 401, 200, 429, 200])
+      for (const content of files.values()) assert.notInclude(text.decode(content), key)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("gives each session a seed of its own, always the same for the same id", () =>
+    Effect.gen(function* () {
+      const seeds = (rollouts: ReadonlyArray<Rollout>) => rollouts.map(({ meta }) => meta.samplingSeed)
+      const talk = (url: string) => Effect.all([ask(url, "a"), ask(url, "b", "none", "Again")])
+      const one = yield* running({ config: { seed: 3 } }, talk)
+      const other = yield* running({ config: { seed: 3 } }, talk)
+      const different = yield* running({ config: { seed: 4 } }, talk)
+      assert.deepStrictEqual(seeds(rolloutsIn(one.files)), seeds(rolloutsIn(other.files)))
+      assert.notDeepEqual(seeds(rolloutsIn(one.files)), seeds(rolloutsIn(different.files)))
+    }).pipe(Effect.provide(machine)),
+  )
+})

@@ -393,7 +393,7 @@ describe("schemas/", () => {
   })
 
   it("takes the experiments and the evaluations among the examples", () => {
-    const files = globSync("examples/**/*.yaml", { cwd: root })
+    const files = globSync("examples/**/*.yaml", { cwd: root, exclude: ["**/node_modules"] })
     const parsed = files.map((name): [string, unknown] => [name, parse(readFileSync(join(root, name), "utf8"))])
     const evaluations = parsed.filter(([, file]) => kindOf(file) === "evaluation")
     const experiments = parsed.filter(([, file]) => kindOf(file) === "agents")

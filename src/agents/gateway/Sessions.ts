@@ -5,7 +5,7 @@
  */
 import { type Context, Deferred, Effect, Latch, Redacted } from "effect"
 import { sameKey } from "../../base/config/hostGuard.ts"
-import type { Completion, LmRequest } from "../lm/Chat.ts"
+import type { ChatMessage, Completion, LmRequest } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { expectedReward, isReward } from "../task/Feedback.ts"
 import { badRequest, type GatewayError, gatewayError } from "./GatewayError.ts"
@@ -67,6 +67,8 @@ export interface Session extends SessionOptions {
   readonly idle: Latch.Latch
   /** How many calls have begun, by the number of messages: equal requests must get different seeds. */
   readonly seeds: Map<number, number>
+  /** The conversations up to answers that later requests may continue, by the ids of the answers. */
+  readonly answers: Map<string, ReadonlyArray<ChatMessage>>
   inProgress: number
   begun: number
   reward: number | null
@@ -131,6 +133,7 @@ export class Sessions {
         closed: Deferred.makeUnsafe(),
         idle: Latch.makeUnsafe(true),
         seeds: new Map(),
+        answers: new Map(),
         inProgress: 0,
         begun: 0,
         reward: null,

@@ -8,7 +8,7 @@ import type { Plain } from "../../base/config/plain.ts"
 import { parsedJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { stream as randomStream } from "../../base/rng/Rng.ts"
-import type { Completion, LmRequest } from "../lm/Chat.ts"
+import { asMessage, type Completion, type LmRequest } from "../lm/Chat.ts"
 import { CallContext, type LmService } from "../lm/Lm.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { SamplingSeed } from "../lm/middleware/seeded.ts"
@@ -102,12 +102,23 @@ const passedRefusal = (
   return HttpServerResponse.text(refusal.text, { status: refusal.status, contentType: type, headers: doNotRetry })
 }
 
+/** Keeps the conversation up to an answer, if a later request can continue it by the answer's id. */
+const keepAnswer = (
+  { answers }: Session,
+  { answerId }: ClientProtocol,
+  { facts, asked, completion }: { facts: AnswerFacts; asked: ClientRequest; completion: Completion },
+): void => {
+  if (answerId === undefined || asked.conversation === undefined) return
+  answers.set(answerId(facts.id), [...asked.conversation, asMessage(completion)])
+}
+
 /** Answers a call of an agent. */
 export const answerCall = Effect.fnUntraced(function* (
   session: Session,
-  { name, protocol, body, headers }: AgentCall,
+  call: AgentCall,
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, GatewayError, Scope.Scope> {
-  const asked = yield* protocol.decode(body)
+  const { name, protocol, body, headers } = call
+  const asked = yield* protocol.decode(body, (id) => session.answers.get(id))
   const model = session.modelOf(asked.model)
   if (model === undefined) {
     const message = `the model ${JSON.stringify(asked.model)} does not exist; there are ${session.models.join(", ")}`
@@ -128,7 +139,10 @@ export const answerCall = Effect.fnUntraced(function* (
     if (asked.stream) return HttpServerResponse.text(protocol.events(facts, completion), eventStream)
     return json(raw?.text ?? JSON.stringify(protocol.whole(facts, completion)))
   }
-  const calling = counted(session, nowMillis, (place) => complete(session, { lm, request, place, raw }))
+  const calling = Effect.tap(
+    counted(session, nowMillis, (place) => complete(session, { lm, request, place, raw })),
+    (completion) => Effect.sync(() => keepAnswer(session, protocol, { facts, asked, completion })),
+  )
   const answer =
     raw === null || !asked.stream ? Effect.map(calling, encoded) : streamed(calling, { raw, protocol, encoded })
   return yield* Effect.catch(answer, (error) => {

@@ -13,7 +13,9 @@ import { badRequest, GatewayError, gatewayError, internalError } from "./Gateway
 import { jsonBody } from "./jsonBody.ts"
 import { chatCompletions } from "./protocols/chatCompletions.ts"
 import type { ClientProtocol } from "./protocols/ClientProtocol.ts"
+import { messages } from "./protocols/messages.ts"
 import { openAiFailure } from "./protocols/openAiFailure.ts"
+import { responses } from "./protocols/responses.ts"
 import { type Session, type Sessions, setReward } from "./Sessions.ts"
 
 export interface GatewayApp {
@@ -50,6 +52,8 @@ const json = (value: unknown, status = 200, headers: Readonly<Record<string, str
 /** The protocols in which agents call models, by the path of their requests. */
 const protocols: Readonly<Record<string, { readonly name: RawProtocol; readonly protocol: ClientProtocol }>> = {
   "/v1/chat/completions": { name: "chat", protocol: chatCompletions },
+  "/v1/responses": { name: "responses", protocol: responses },
+  "/v1/messages": { name: "messages", protocol: messages },
 }
 
 /** Headers with which clients choose features of a protocol, and which its servers need. */

@@ -12,6 +12,8 @@ export interface ClientRequest {
   /** The name of the model that the agent asks for. */
   readonly model: string
   readonly messages: ReadonlyArray<ChatMessage>
+  /** The messages that a later request of the session may continue by the id of the answer; left out if none can. */
+  readonly conversation?: ReadonlyArray<ChatMessage>
   /** The settings that the agent has chosen; those that it left out are left out here. */
   readonly settings: Partial<Omit<LmRequest, "model" | "messages">>
   /** Whether the answer is streamed. */
@@ -34,8 +36,11 @@ export interface AnswerFacts {
   readonly streamUsage: boolean
 }
 
+/** Returns the messages of the conversation up to an earlier answer of the session; undefined for an unknown id. */
+export type EarlierAnswers = (id: string) => ReadonlyArray<ChatMessage> | undefined
+
 export interface ClientProtocol {
-  readonly decode: (body: Plain) => Effect.Effect<ClientRequest, GatewayError>
+  readonly decode: (body: Plain, earlier: EarlierAnswers) => Effect.Effect<ClientRequest, GatewayError>
   /** Encodes a whole answer as the JSON body of a response. */
   readonly whole: (facts: AnswerFacts, completion: Completion) => object
   /** Encodes a whole answer as the text of all events of a stream. */
@@ -44,6 +49,8 @@ export interface ClientProtocol {
   readonly failure: (error: GatewayError) => object
   /** Encodes a failure after the beginning of a stream as the text of an event. */
   readonly failureEvent: (error: GatewayError) => string
+  /** Returns the id by which a later request may continue an answer; left out if none can. */
+  readonly answerId?: (id: string) => string
 }
 
 /** A field that clients may leave out or set to null. */

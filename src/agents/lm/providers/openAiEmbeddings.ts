@@ -10,6 +10,7 @@
  */
 import { Array as Arr, Effect, Schema } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"
+import type { Plain } from "../../../base/config/plain.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { failure, read, requestText } from "./http.ts"
 import type { LmError } from "../LmError.ts"
@@ -24,6 +25,8 @@ export interface OpenAiEmbeddingsOptions extends LmServerOptions, Partial<Retrie
 
 export interface OpenAiEmbeddings {
   /** Returns a vector for each text, in order. */
+  /** Passes on the body of another program, and returns the text of the answer. */
+  readonly pass: (body: Plain) => Effect.Effect<string, LmError>
   readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, LmError>
 }
 
@@ -38,6 +41,13 @@ export const make = Effect.fnUntraced(function* (
   const { maxRetries = 5, startingDelay = 1, backoffFactor = 2, maxDelay = 10, jitter = 0.25 } = options
   const retries: Retries = { maxRetries, startingDelay, backoffFactor, maxDelay, jitter }
   const server = yield* serverOf(options, protocol)
+  const retrying = <A>(once: Effect.Effect<A, LmError>, path: string): Effect.Effect<A, LmError> =>
+    Effect.map(
+      persistently(retries, model, once, (retry) =>
+        Effect.sync(() => stream(0, "retry", "embeddings", path).uniformAt(retry)),
+      ),
+      ([value]) => value,
+    )
   const readAnswer = read(server, Answer)
 
   const once = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
@@ -53,14 +63,10 @@ export const make = Effect.fnUntraced(function* (
     )
 
   const embedBatch = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
-    Effect.map(
-      persistently(retries, model, once(input), (retry) =>
-        Effect.sync(() => stream(0, "retry", "embeddings", input[0]).uniformAt(retry)),
-      ),
-      ([vectors]) => vectors,
-    )
+    retrying(once(input), input[0])
 
   return {
+    pass: (body) => retrying(requestText(server, "embeddings", body), String(body["input"]).slice(0, 100)),
     embed: (texts) => Effect.map(Effect.forEach(Arr.chunksOf(texts, batch), embedBatch), Arr.flatten),
   }
 })

@@ -11,6 +11,7 @@ import { scores } from "../../../../src/run/record/scores.ts"
 import { Recorder } from "../../../../src/run/record/Recorder.ts"
 import { RunStore } from "../../../../src/run/store/RunStore.ts"
 import { disk } from "../../../run/store/disk.ts"
+import { serve } from "../../lm/server.ts"
 import { send } from "../opened.ts"
 
 const messages = [{ role: "user" as const, content: "Hi there" }]
@@ -175,6 +176,36 @@ describe("a gateway that is a run", () => {
       )
       assert.deepStrictEqual(used, [401, 401, 200, 409, 400, 400, 401, 401, 200, 429, 200])
       for (const content of files.values()) assert.notInclude(text.decode(content), key)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("passes embeddings on, and asks the server for the models of aliases", () =>
+    Effect.gen(function* () {
+      const server = yield* serve({ say: () => "Hello" })
+      const lmConfig = { model: "default", protocol: "openai", baseUrl: server.url }
+      const config = { lmConfig, anyModel: true, aliases: [{ name: "quick", model: "small-1" }] }
+      const { used } = yield* running({ config }, (url) =>
+        Effect.gen(function* () {
+          yield* ask(url, "a")
+          const answers: Array<string> = []
+          for (const model of ["quick", "other"]) {
+            const { text } = yield* send(`${url}/sessions/a/v1/embeddings`, {
+              body: JSON.stringify({ model, input: "Hi" }),
+            })
+            answers.push(text)
+          }
+          return answers
+        }),
+      )
+      assert.deepStrictEqual(used, ['{"data":[]}', '{"data":[]}'])
+      assert.deepStrictEqual(
+        server.asked.map(({ path, body }) => [path, body.model]),
+        [
+          ["/v1/chat/completions", "small-1"],
+          ["/v1/embeddings", "small-1"],
+          ["/v1/embeddings", "other"],
+        ],
+      )
     }).pipe(Effect.provide(machine)),
   )
 

@@ -55,6 +55,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "rng/Elementary.ts",
     "rng/Rng.ts",
     "rng/dirichlet.ts",
+    "statistics/agreement.ts",
     "statistics/failureCounts.ts",
     "statistics/interpolation.ts",
     "statistics/intervals.ts",

@@ -105,12 +105,13 @@ const prepareNamed = Effect.fnUntraced(function* (
   ])
   const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
   const dataset = yield* openDataset(sections.dataset, "dataset")
-  yield* checkTasks(dataset.tasks, settings, from)
   const scorers = yield* Scorers.openAll(settings.scorers, {
     baseDir,
     from: { ...from, prefix: ["scorers"] },
     openLm: (lmConfig) => openLm(lmConfig, ["scorers", "judge", "lmConfig"]),
   })
+  const labels = scorers.map(({ scorer }) => scorer.label?.key)
+  yield* checkTasks(dataset.tasks, { by: settings.by, labels }, from)
   const decoded = yield* Effect.forEach(sections.agents, (one) => decodedAgent(one, from, baseDir))
   const names = namesOf(decoded.map((one) => ({ ...one, model: one.lmConfig?.model ?? null })))
   const duplicate = names.find((one, at) => names.indexOf(one) < at)
@@ -171,9 +172,10 @@ const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOption
   Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
 
 /**
- * Returns the settings of a scorer that must not change on a resume. Of a judge's model, these are its name and temperature.
+ * Returns the settings of a scorer that must not change on a resume. Of a judge's model, these are its name and temperature;
+ * labels only change the report.
  */
-const scorerIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
+const scorerIdentity = ({ lmConfig, label: _1, labelThreshold: _2, judgeThreshold: _3, ...plain }: Plain): Plain =>
   isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
 
 /**

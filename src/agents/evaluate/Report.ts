@@ -19,6 +19,7 @@ import { type Cell, short, table } from "../../run/find/table.ts"
 import { Interval, interval } from "../../base/statistics/intervals.ts"
 import { Paired, paired } from "../../base/statistics/paired.ts"
 import { changeTexts, type ScoreDirection, directions, scorerText, usualDirection } from "./direction.ts"
+import { agreementsOf, JudgeAgreement, type ScorerLabel } from "./judgeAgreement.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"
 
@@ -42,6 +43,8 @@ export const AgentReport = Schema.Struct({
   ),
   /** The mean of the first scorer for each value of a metadata key, over the tasks with this value. */
   by: Schema.Array(Schema.Struct({ key: Schema.String, value: Schema.String, ...Summary.fields })),
+  /** The agreement of judges with the labels of the tasks, for judges whose settings name a label. */
+  agreement: withDefault(Schema.Array(JudgeAgreement), []),
   calls: Schema.Int,
   inputTokens: Schema.Int,
   outputTokens: Schema.Int,
@@ -81,6 +84,8 @@ export interface ReportOptions {
   readonly threshold?: number
   /** The metadata keys for which means are reported. */
   readonly by?: ReadonlyArray<string>
+  /** The labels that scorers are compared with, by the scorers' names. */
+  readonly labels?: ReadonlyMap<string, ScorerLabel>
   readonly confidence?: number
   /** The seed of the resampling for intervals and tests. */
   readonly seed?: number
@@ -158,6 +163,7 @@ const reportOf = (agent: string, rows: EpisodeRows, options: ReportOptions): Age
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .flatMap(([value, some]) => summary(some, first).map((one) => ({ key, value, ...one }))),
     ),
+    agreement: agreementsOf(rows, options.labels ?? new Map(), { confidence, seed }),
     calls: total(({ calls }) => calls),
     inputTokens: total(({ input_tokens }) => input_tokens),
     outputTokens: total(({ output_tokens }) => output_tokens),
@@ -261,14 +267,35 @@ export const totalsTable = ({ agents }: Pick<Report, "agents">): TextTable => {
   }
 }
 
+/** Makes the table of the agreement of judges with labels; it has no rows if no judge has a label. */
+export const agreementTable = ({ agents }: Pick<Report, "agents">, options: Confidence): TextTable => ({
+  headings: ["judge", "label", "agent", "agreement", "kappa", percent(options), "answers", "tasks"],
+  rows: agents.flatMap(({ agent, agreement }) =>
+    agreement.map(({ scorer, label, agreement: share, kappa, low, high, pairs, items }) => [
+      scorer,
+      label,
+      agent,
+      rounded(share),
+      kappa === null ? null : rounded(kappa),
+      low === null || high === null ? null : between({ low, high }),
+      pairs,
+      items,
+    ]),
+  ),
+})
+
 const formatted = ({ headings, rows }: TextTable): string => table(headings, rows)
 
-/** Formats a report as plain-text tables: scores, then episodes and costs, then comparisons if there are any. */
+/**
+ * Formats a report as plain-text tables: scores, then episodes and costs, then comparisons and the agreement of judges with
+ * labels if there are any.
+ */
 export const text = (report: Report, options: Confidence = {}): string =>
   [
     formatted(scoreTable(report, options)),
     formatted(totalsTable(report)),
     ...(report.comparisons.length === 0 ? [] : [comparisonText(report.comparisons, options)]),
+    ...[agreementTable(report, options)].filter(({ rows }) => rows.length > 0).map(formatted),
   ].join("\n")
 
 /**

@@ -18,6 +18,7 @@ import type { LmService } from "../lm/Lm.ts"
 import { type LmConfig, request } from "../lm/LmConfig.ts"
 import { type LmError, isFinal } from "../lm/LmError.ts"
 import { type ScoreDirection, usualDirection } from "./direction.ts"
+import type { ScorerLabel } from "./judgeAgreement.ts"
 import { lastOf, type EpisodeToScore } from "./PlayedEpisode.ts"
 import { usageOf } from "../episode/Rollout.ts"
 
@@ -27,6 +28,8 @@ export interface Scorer {
   readonly direction: ScoreDirection
   /** Whether the scorer measures time. Such scores vary, so the digest of an evaluation's results leaves them out. */
   readonly timed: boolean
+  /** The label of the tasks that the scores are compared with, for a judge. */
+  readonly label?: ScorerLabel
   /** Scores an episode; failed episodes are not scored. */
   readonly score: (played: EpisodeToScore) => Effect.Effect<number | null, LmError | AgentError>
 }
@@ -190,16 +193,19 @@ export interface JudgeOptions {
   readonly config: LmConfig
   /** The description of a good answer, which the judge reads. */
   readonly rubric: string
+  /** The label of the tasks with which the judge's agreement is reported. */
+  readonly label?: ScorerLabel | undefined
 }
 
 /**
  * Makes the scorer that asks a language model to score the episode from 0 to 1. It returns null if the call fails or the
  * answer has no such score. A wrong API key or a spent budget is an error, because every later call would fail, too.
  */
-export const judge = ({ name = "judge", lm, config, rubric }: JudgeOptions): Scorer => ({
+export const judge = ({ name = "judge", lm, config, rubric, label }: JudgeOptions): Scorer => ({
   name,
   direction: "higher",
   timed: false,
+  ...(label === undefined ? {} : { label }),
   score: (played) =>
     lm
       .complete(

@@ -99,6 +99,15 @@ const JudgeConfig = Schema.Struct({
   ...fields("judge"),
   /** A description of a good answer; `{file:path}` inserts the text of a file. */
   rubric: Schema.NonEmptyString,
+  /**
+   * A key of the tasks' metadata with a person's score of the answer. The report then has the judge's agreement with it: the
+   * share of equal verdicts, and Cohen's kappa.
+   */
+  label: Schema.optionalKey(Schema.NonEmptyString),
+  /** The smallest label that counts as a pass, for the agreement. Default: 0.5. */
+  labelThreshold: Schema.optionalKey(real),
+  /** The smallest score of the judge that counts as a pass, for the agreement. Default: 0.5. */
+  judgeThreshold: Schema.optionalKey(real),
   lmConfig: LmConfig,
 })
 
@@ -107,12 +116,18 @@ const judge: ScorerKind = {
   schema: JudgeConfig,
   open: Effect.fnUntraced(function* (plain, { from, baseDir, openLm }) {
     const config = yield* decodeStrictly(JudgeConfig, plain, from)
+    const unused = (["labelThreshold", "judgeThreshold"] as const).find((one) => config[one] !== undefined)
+    if (config.label === undefined && unused !== undefined) {
+      return yield* ConfigError.at(from, unused, "expected label as well, the key of the tasks' metadata with a score")
+    }
     const encoded: unknown = Schema.encodeSync(JudgeConfig)(config)
     const injected = yield* inject(isPlain(encoded) ? encoded : {}, ["rubric"], [], { ...from, baseDir })
     const lm = yield* openLm(config.lmConfig)
     const rubric = injected.texts["rubric"] ?? config.rubric
+    const { name, lmConfig, label: key, labelThreshold = 0.5, judgeThreshold = 0.5 } = config
+    const label = key === undefined ? undefined : { key, labelThreshold, threshold: judgeThreshold }
     return {
-      scorer: directed(Scorer.judge({ name: config.name, lm, config: config.lmConfig, rubric }), config),
+      scorer: directed(Scorer.judge({ name, lm, config: lmConfig, rubric, label }), config),
       config: injected.config,
     }
   }),

@@ -400,6 +400,7 @@ const resultOf = Effect.fnUntraced(function* (
   const options: Report.ReportOptions = {
     scorers: scorers.map(({ name }) => name),
     directions: new Map(scorers.map(({ name, direction }) => [name, direction])),
+    labels: new Map(scorers.flatMap(({ name, label }) => (label === undefined ? [] : [[name, label] as const]))),
     passAt: settings.passAt ?? [settings.repeats],
     threshold: settings.passThreshold,
     by: settings.by,

@@ -12,6 +12,7 @@ import { shortened } from "../../base/config/text.ts"
 import { type Cell, short } from "../../run/find/table.ts"
 import type { GateOutcome } from "./Gate.ts"
 import {
+  agreementTable,
   comparisonTable,
   type ComparisonReport,
   type Report,
@@ -68,12 +69,14 @@ export const markdown = (evaluation: EvaluationToFormat): string => {
     headings: ["gate", "result"],
     rows: gates.map(({ passed, message }) => [message, passed ? "passed" : "failed"]),
   }
+  const agreements = agreementTable(report, { confidence })
   const compared = [...report.comparisons, ...baseline]
   const sections = [
     heading,
     ...(gates.length === 0 ? [] : [tableOf(gateTable)]),
     tableOf(scoreTable(report, { confidence })),
     ...(compared.length === 0 ? [] : [tableOf(comparisonTable(compared, { confidence }))]),
+    ...(agreements.rows.length === 0 ? [] : [tableOf(agreements)]),
     tableOf(totalsTable(report)),
     ...(failures.length === 0
       ? []

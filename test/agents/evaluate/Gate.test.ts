@@ -17,6 +17,7 @@ const report = (
       scores: [{ scorer: "exact", direction, tasks: 10, mean, low, high }],
       tries: [],
       by: [],
+      agreement: [],
       calls: 0,
       inputTokens: 0,
       outputTokens: 0,

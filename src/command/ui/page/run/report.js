@@ -66,13 +66,34 @@ const comparisonOf = (one) =>
     el("td", one.test === "mcnemar" ? "McNemar" : "permutation"),
   )
 
+const agreementsOf = ({ agent, agreement }) =>
+  agreement.map((one) =>
+    el(
+      "tr",
+      el("th", { scope: "row" }, `${one.scorer} and ${one.label}`),
+      cells(
+        [agent],
+        [
+          figure(one.agreement),
+          one.kappa === null ? "–" : figure(one.kappa),
+          one.low === null ? "–" : between(one),
+          number(one.pairs),
+          number(one.items),
+        ],
+      ),
+    ),
+  )
+
 const tablesOf = ({ agents, comparisons, confidence }) => {
   const percent = `#${Number((confidence * 100).toPrecision(4))} %`
   const costHeadings = ["agent", "#episodes", "#failed", "#calls", "#input tokens", "#output tokens", "#cost"]
+  const agreements = agents.flatMap(agreementsOf)
+  const agreed = ["judge and label", "agent", "#agreement", "#kappa", percent, "#answers", "#tasks"]
   const compared = ["compared", "score", "#difference", percent, "#better", "#worse", "#tasks", "#p", "by"]
   return [
     reportTable("How well they did", ["agent", "score", "#mean", percent, "#tasks"], agents.map(scoresOf)),
     comparisons.length > 0 && reportTable("Task by task", compared, el("tbody", comparisons.map(comparisonOf))),
+    agreements.length > 0 && reportTable("Judges and labels", agreed, el("tbody", agreements)),
     reportTable("What it took", costHeadings, el("tbody", agents.map(costsOf))),
   ].filter(Boolean)
 }

@@ -28,7 +28,8 @@ export const ui = subcommand(
       "Serve a web page that shows runs: a table, learning curves, episodes and files. It updates itself while runs are running.",
     examples: {
       "effect ui": "Serve the runs in ./results",
-      "effect ui /data/results --host 0.0.0.0": "Let other machines connect; prints an address with a token",
+      "effect ui /data/results --host 0.0.0.0 --read-only":
+        "Let other machines connect, to look at runs; prints an address with a token",
       "effect ui latest": "Open the page of the newest run",
       "effect ui s3://my-runs/team": "Serve the runs in a bucket of S3",
       "effect ui --cluster postgres://rl:secret@db/rl": "Also show the workers of a cluster and its queue",
@@ -63,6 +64,7 @@ export const ui = subcommand(
       "dir",
       "Write the page with its data to this folder, as a static site for any file server, and stop",
     ),
+    readOnly: toggle("read-only", "Only show runs: the page cannot label, archive or delete them"),
     checkpoints: toggle(
       "checkpoints",
       "With --export: copy all checkpoints (default: the newest of each run, if it is small)",
@@ -80,6 +82,8 @@ export const ui = subcommand(
     if (typedToken !== undefined && !/^[\w-]{8,}$/.test(typedToken)) {
       return yield* usageError("--token: expected at least 8 letters, digits, - or _")
     }
+    // Only who has the printed address may change runs. Those in a bucket are only shown.
+    const changeToken = input.readOnly || isBucket(directory) ? undefined : randomBytes(18).toString("base64url")
     const token = typedToken ?? (isLoopback(host) ? undefined : randomBytes(18).toString("base64url"))
     // The server is loaded only here, so that the other subcommands start fast.
     const { serve } = yield* Effect.promise(() => import("../ui/server-node.ts"))
@@ -94,10 +98,15 @@ export const ui = subcommand(
           port,
           allowedHosts: allowHost,
           ...(token === undefined ? {} : { token }),
+          ...(changeToken === undefined ? {} : { changeToken }),
           ...(cluster === undefined ? {} : { cluster }),
         })
         const name = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
-        const query = token === undefined ? "" : `?token=${token}`
+        const tokens = new URLSearchParams({
+          ...(token === undefined ? {} : { token }),
+          ...(changeToken === undefined ? {} : { changes: changeToken }),
+        })
+        const query = tokens.size === 0 ? "" : `?${tokens}`
         const kind = at.run !== undefined && (yield* at.isTrainer) ? "trainer" : "run"
         const home = cluster === undefined ? "" : "#/cluster"
         const page = at.run === undefined ? home : `#/${kind}/${encodeURIComponent(at.run)}`

@@ -29,7 +29,12 @@ export const summaryOf = Effect.fnUntraced(function* (
   const kind: "run" | "evaluation" | "rollouts" = hasOnlyRollouts ? "rollouts" : isEvaluation ? "evaluation" : "run"
   // The curve of an evaluation has one point per agent; the first agent is the baseline of the comparisons.
   const last = isEvaluation ? curve[0] : curve.at(-1)
+  const { title = null, tags = [], archived = false } = yield* run.labels
   return {
+    /** What the run's owner noted about it. The page shows the title in place of the name, and hides archived runs. */
+    title,
+    tags,
+    archived,
     /** The run's folder, relative to the results folder. Requests identify the run by this path. */
     path,
     /** The path of the multi-run trainer that trains this run; null for other runs. */

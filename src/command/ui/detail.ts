@@ -37,6 +37,7 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
   const sized = listed.map((file) => ({ path: file.path, size: file.bytes }))
   return {
     summary,
+    note: (yield* run.labels).note ?? null,
     config: (yield* run.configText) ?? (yield* files.text(`${path}/${Layout.configJson}`)) ?? null,
     metrics: Array.isArray(episodes) ? figures : (metrics ?? null),
     // Use the score files if there is no return.json yet, or if its steps are episodes, as it is for language-model agents.

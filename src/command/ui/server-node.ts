@@ -1,4 +1,7 @@
-/** Serves the page of `effect ui` over HTTP: its files, its data as JSON, files of runs, and events. It writes nothing. */
+/**
+ * Serves the page of `effect ui` over HTTP: its files, its data as JSON, files of runs, and events. It writes nothing but what
+ * `changes-node.ts` changes.
+ */
 import { createServer } from "node:http"
 import { hostname } from "node:os"
 import { basename } from "node:path"
@@ -12,6 +15,7 @@ import type { Observed } from "../../spread/cluster/overview.ts"
 import { type HostGuard, refusedBy, sameKey } from "../../base/config/hostGuard.ts"
 import { prometheusText, prometheusType } from "../../base/formats/prometheus.ts"
 import { axes, measures } from "./curves/Curve.ts"
+import { changeRun, mayChange } from "./changes-node.ts"
 import { detailOf } from "./detail.ts"
 import { contentType, filePolicy } from "./guard.ts"
 import { type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts"
@@ -31,6 +35,8 @@ export interface PageServerOptions {
   readonly port: number
   /** The token that requests for data must contain. */
   readonly token?: string
+  /** The token that requests which change runs must contain. Without it, the server only shows runs. */
+  readonly changeToken?: string
   /** Additional host names with which visitors may address the server. */
   readonly allowedHosts?: ReadonlyArray<string>
   /** The time between two checks for changes, in milliseconds. Default: 1000. */
@@ -75,6 +81,8 @@ interface Serving {
   /** The files of the page by their names. */
   readonly page: ReadonlyMap<string, PageFile>
   readonly guard: HostGuard
+  /** Lets one request at a time change runs. */
+  readonly inTurn: <A, E, R>(change: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 /** Serves the page until the scope closes. It listens before it reads the runs, because reading many runs takes a while. */
@@ -91,8 +99,9 @@ export const serve = Effect.fnUntraced(function* (
     port: options.port,
     gracefulShutdownTimeout: "200 millis",
   })
+  const inTurn = (yield* Semaphore.make(1)).withPermits(1)
   const app = HttpServer.serve(
-    Effect.map(answer({ options, results, live, page, guard }), HttpServerResponse.setHeaders(always)),
+    Effect.map(answer({ options, results, live, page, guard, inTurn }), HttpServerResponse.setHeaders(always)),
   )
   yield* Layer.build(Layer.provide(app, listening)).pipe(
     Effect.mapError(({ cause }) => {
@@ -129,7 +138,9 @@ const answer = Effect.fnUntraced(function* (serving: Serving) {
   if (path === "" && queryToken !== null && token !== undefined && sameKey(queryToken, token)) {
     // From this answer on, the token is in the cookie, so that neither the browser's history nor a log contains it.
     const cookie = `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Strict`
-    return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
+    const changes = query.get("changes")
+    const home = changes === null ? "./" : `./?${new URLSearchParams({ changes })}`
+    return HttpServerResponse.redirect(home, { status: 303, headers: { "set-cookie": cookie } })
   }
   const reads = request.method === "GET" || request.method === "HEAD"
   const name = path === "" ? "index.html" : path
@@ -146,13 +157,24 @@ const answer = Effect.fnUntraced(function* (serving: Serving) {
     if (!sameKey(sentToken, token)) return refusal(401, "open the address that the command printed")
   }
   if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
+  if (request.method === "POST" && path === "data/change") {
+    const { headers } = request
+    const sent = { headers, json: (most: number) => jsonOf(request, most) }
+    const problem = yield* serving.inTurn(changeRun(results, sent, serving.options.changeToken))
+    return problem === undefined ? document({}) : refusal(problem.status, problem.message)
+  }
   if (!reads) return refusal(405, "only GET")
   if (path.startsWith("files/")) return yield* runFile(results, path.slice("files/".length))
-  return yield* data(serving, path, query)
+  return yield* data(serving, path, query, request)
 })
 
 /** Answers a request for data. */
-const data = Effect.fnUntraced(function* ({ options, results, live }: Serving, path: string, query: URLSearchParams) {
+const data = Effect.fnUntraced(function* (
+  { options, results, live }: Serving,
+  path: string,
+  query: URLSearchParams,
+  request: HttpServerRequest.HttpServerRequest,
+) {
   if (path === "data/events") return live.events
   if (path === "metrics") {
     yield* live.lookAgain
@@ -165,7 +187,15 @@ const data = Effect.fnUntraced(function* ({ options, results, live }: Serving, p
     yield* live.lookAgain
     const title = basename(results.files.root)
     const hasCluster = options.cluster !== undefined
-    return document({ live: true, hasCluster, title, runs: results.index.runs(), trainers: results.index.trainers() })
+    const canChange = mayChange(request, options.changeToken)
+    return document({
+      live: true,
+      hasCluster,
+      canChange,
+      title,
+      runs: results.index.runs(),
+      trainers: results.index.trainers(),
+    })
   }
   if (path === "data/cluster.json" && options.cluster !== undefined) return document(yield* options.cluster)
   if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
@@ -248,6 +278,10 @@ const runFile = Effect.fnUntraced(function* ({ files }: ResultsFolder, path: str
   return yield* Effect.catch(response, () => Effect.succeed(refusal(404, "there is no such file")))
 })
 
+/** Reads the body of a request as JSON. A request need not state its length, so the size of its body is limited. */
+const jsonOf = (request: HttpServerRequest.HttpServerRequest, most: number) =>
+  Effect.provideService(request.json, HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(most))
+
 /** Answers a request for the band (mean curve with its interval) of several runs. */
 const bands = Effect.fnUntraced(function* (
   { index, curves }: ResultsFolder,
@@ -258,10 +292,8 @@ const bands = Effect.fnUntraced(function* (
   if (Number(request.headers["content-length"] ?? 0) > mostAsked) {
     return refusal(413, `expected at most ${mostAsked} bytes`)
   }
-  const asked = yield* Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)).pipe(
-    // A request need not state its length, so the size of its body is limited.
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(mostAsked)),
-    Effect.option,
+  const asked = yield* Effect.option(
+    Effect.flatMap(jsonOf(request, mostAsked), Schema.decodeUnknownEffect(BandRequest)),
   )
   if (asked._tag === "None") return refusal(400, "expected { runs, measure, axis }")
   const { runs, measure, axis } = asked.value

@@ -10,7 +10,7 @@ export interface Tools {
   readonly served: (
     directory: string,
     body: (url: string) => Promise<void>,
-    options?: Pick<PageServerOptions, "token" | "cluster">,
+    options?: Pick<PageServerOptions, "token" | "changeToken" | "cluster">,
   ) => Promise<void>
   readonly text: (selector: string) => Promise<string>
   readonly count: (selector: string, wanted: number) => Promise<void>

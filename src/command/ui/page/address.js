@@ -34,6 +34,7 @@ export const firstSight = () => ({
   chosen: undefined,
   open: new Set(),
   columns: firstColumns,
+  archived: false,
 })
 
 /** Returns the defaults of a run's transcripts: the open episode, its turn, and the filter and order of the list. */
@@ -62,8 +63,8 @@ const viewValues = ({ centre, axis, smoothing, logX, logY, singles, together, te
 }
 const viewParameters = (view) => parametersOf(viewValues(view), viewValues(firstView))
 
-const sightValues = ({ filter, by, sort, columns }) => {
-  return { filter, by, sort: (sort.descending ? "-" : "") + sort.by, columns: columns.join() }
+const sightValues = ({ filter, by, sort, columns, archived }) => {
+  return { filter, by, sort: (sort.descending ? "-" : "") + sort.by, columns: columns.join(), archived }
 }
 
 /** Returns the parameters for the rows that the user has ticked; `chosen` maps their keys to their colours. */
@@ -88,7 +89,10 @@ export const runAddress = (path, view, transcripts = firstTranscripts()) => {
   return `#/run/${segments(path)}?${new URLSearchParams(parameters.length === 0 ? [["x", view.axis]] : parameters)}`
 }
 
-/** Returns the address of the page that compares two runs. */
+/** The largest number of runs side by side. */
+export const mostCompared = 50
+
+/** Returns the address of the page that compares some runs. */
 export const compareAddress = (paths, view) =>
   `#/compare?${new URLSearchParams([...paths.map((path) => ["run", path]), ...viewParameters(view)])}`
 
@@ -109,7 +113,7 @@ export const playAddress = "#/play"
 export const clusterAddress = "#/cluster"
 
 /**
- * Reads from an address what to show: a run, two runs, a trainer, a study, the page "Play", the cluster, or the overview
+ * Reads from an address what to show: a run, runs side by side, a trainer, a study, the page "Play", the cluster, or the overview
  * (`sight`). Invalid values are replaced by defaults.
  */
 export const readAddress = (hash) => {
@@ -119,7 +123,9 @@ export const readAddress = (hash) => {
   const compare = parameters.getAll("run")
   if (place === "/play") return { play: true, view }
   if (place === "/cluster") return { cluster: true, view }
-  if (place === "/compare" && compare.length === 2) return { compare, view }
+  if (place === "/compare" && compare.length >= 2) {
+    return { compare: [...new Set(compare)].slice(0, mostCompared), view }
+  }
   const trainer = /^\/trainer\/(.+)$/.exec(place)?.[1]
   if (trainer !== undefined) {
     return { trainer: decoded(trainer), view: query === "" ? undefined : view, drawn: drawnIn(parameters) }
@@ -167,6 +173,7 @@ const sightIn = (parameters) => {
     by: parameters.get("by") ?? first.by,
     sort: !isSetting(column) || columns.includes(column) ? { by: column, descending: minus === "-" } : first.sort,
     columns: [...new Set(columns)],
+    archived: parameters.has("archived"),
     chosen: drawnIn(parameters),
     open: new Set(parameters.getAll("open")),
   }

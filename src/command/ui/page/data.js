@@ -8,15 +8,59 @@ import { bandOf, mostRunsInABand } from "../curves/bands.ts"
 import { chosen, pageOf, says } from "../transcripts/Episode.ts"
 import { segments } from "./parts/format.js"
 
-const get = async (address) => {
-  const response = await fetch(address)
+/** The name under which this browser keeps the token for changes, for this server only. */
+const tokenName = "effect-ui-changes"
+
+const storedToken = () => {
+  try {
+    return localStorage.getItem(tokenName)
+  } catch {
+    // The user may forbid the page to store anything.
+    return null
+  }
+}
+
+/** The token with which the server permits changes; null if the page was opened without it. */
+let changeToken = storedToken()
+
+/**
+ * Takes the token for changes out of the page's address, so that neither the address bar nor the history shows it. It is not a
+ * cookie, which the browser would attach to requests of other pages.
+ */
+export const takeChangeToken = () => {
+  const query = new URLSearchParams(location.search)
+  const token = query.get("changes")
+  if (token === null) return
+  changeToken = token
+  try {
+    localStorage.setItem(tokenName, token)
+  } catch {
+    // Then the token is known until the page is closed.
+  }
+  history.replaceState(null, "", location.pathname + location.hash)
+}
+
+const changeHeaders = () => (changeToken === null ? {} : { "x-effect-changes": changeToken })
+
+/** Changes the labels of a run, or deletes it: `{ labels }` or `{ delete: true }`. */
+export const changeRun = async (run, change) => {
+  const response = await fetch("data/change", {
+    method: "POST",
+    headers: { "content-type": "application/json", ...changeHeaders() },
+    body: JSON.stringify({ run, ...change }),
+  })
+  if (!response.ok) throw new Error((await response.text()).trim())
+}
+
+const get = async (address, headers = {}) => {
+  const response = await fetch(address, { headers })
   if (response.ok) return response.json()
   const message =
     response.status === 401 ? await response.text() : `${address}: ${response.status} ${response.statusText}`
   throw Object.assign(new Error(message), { status: response.status })
 }
 
-export const fetchRuns = () => get("data/runs.json")
+export const fetchRuns = () => get("data/runs.json", changeHeaders())
 export const fetchRun = (path) => get(`data/run/${segments(path)}/run.json`)
 export const fetchCurves = (path) => get(`data/run/${segments(path)}/curves.json`)
 export const fetchStudy = (path) => get(`data/study${path === "" ? "" : `/${segments(path)}`}/study.json`)

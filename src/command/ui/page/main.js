@@ -14,7 +14,7 @@ import {
   studyAddress,
   trainerAddress,
 } from "./address.js"
-import { fetchRuns, follow } from "./data.js"
+import { fetchRuns, follow, takeChangeToken } from "./data.js"
 import { el } from "./parts/dom.js"
 import { makeOverview } from "./runs/overview.js"
 
@@ -26,6 +26,8 @@ const state = {
   /** Maps the path of a run to its index in the list of runs. These indices name the bands of groups in an export. */
   order: new Map(),
   live: false,
+  /** Whether the user may label, archive and delete runs. */
+  canChange: false,
   title: "",
   ...firstSight(),
   view: { ...firstView },
@@ -68,7 +70,7 @@ const placeOf = ({ run, compare, trainer, study, play, cluster }) => {
   if (compare !== undefined) {
     return {
       key: `compare ${compare}`,
-      title: compare.map(nameOf).join(" and "),
+      title: compare.length > 3 ? `${compare.length} runs` : compare.map(nameOf).join(" and "),
       address: () => compareAddress(compare, state.view),
       make: async () => (await import("./compare/comparePage.js")).makeComparePage(state, seen, compare),
     }
@@ -125,11 +127,12 @@ const route = async () => {
 }
 
 const load = async () => {
-  const { runs, trainers = [], live, hasCluster = false, title } = await fetchRuns()
+  const { runs, trainers = [], live, hasCluster = false, canChange = false, title } = await fetchRuns()
   state.runs = new Map(runs.map((run) => [run.path, run]))
   state.trainers = new Map(trainers.map((trainer) => [trainer.path, trainer]))
   state.order = new Map(runs.map((run, index) => [run.path, index]))
   state.live = live
+  state.canChange = canChange
   state.title = title
   document.getElementById("title").textContent = title
   document.getElementById("toCluster").hidden = !hasCluster
@@ -153,6 +156,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 })
 
 try {
+  takeChangeToken()
   await load()
   await route()
   addEventListener("hashchange", async () => {

@@ -1,4 +1,4 @@
-/** Makes the page that compares two runs: their results, differing settings, curves and metrics. */
+/** Makes the page that compares runs: their results, differing settings, curves and metrics. */
 import { overviewAddress, runAddress } from "../address.js"
 import { diffOfRuns, leaves } from "../../../../run/find/diff.ts"
 import { makeMetrics } from "../parts/metrics.js"
@@ -9,7 +9,7 @@ import { viewControls } from "../parts/viewControls.js"
 import { makeCurves } from "../runs/curves.js"
 import { changeSettings, readSettings, valuesOf } from "../runs/settings.js"
 
-/** Makes the page of the two runs with these paths. It calls `seen` after the user has changed what is shown. */
+/** Makes the page of the runs with these paths, side by side. It calls `seen` after the user has changed what is shown. */
 export const makeComparePage = (state, seen, paths) => {
   const back = el("a.back", "← all runs")
   const problem = el("p.problem", { role: "alert" })
@@ -20,7 +20,13 @@ export const makeComparePage = (state, seen, paths) => {
   const results = el("div")
   const settings = el("div", el("p.quiet", "reading …"))
   const body = el("div", el("section.card", el("h2", "Results"), results), el("section.card", el("h2", "Settings that differ"), settings), controls, curves.element, el("section.card", el("h2", "Metrics"), metrics.element)) // prettier-ignore
-  const element = el("article.compare", back, el("h1", "Two runs side by side"), problem, body)
+  const element = el(
+    "article.compare",
+    back,
+    el("h1", `${paths.length === 2 ? "Two" : number(paths.length)} runs side by side`),
+    problem,
+    body,
+  )
   let isClosed = false
 
   const runs = () => paths.flatMap((path) => state.runs.get(path) ?? [])
@@ -28,9 +34,9 @@ export const makeComparePage = (state, seen, paths) => {
   const items = () => {
     const labels = shortLabels(runs())
     return runs().map((run, place) => {
-      const isSame = labels[0] === labels[1]
-      const label = isSame ? `${labels[place]} (${place === 0 ? "left" : "right"})` : labels[place]
-      return { key: run.path, label, color: seriesColor(place), kind: run.kind, runs: [run.path] }
+      const isSame = labels.some((label, other) => other !== place && label === labels[place])
+      const label = isSame ? `${labels[place]} (${placeText(place, labels.length)})` : labels[place]
+      return { key: run.path, label, color: colorAt(place), kind: run.kind, runs: [run.path] }
     })
   }
 
@@ -46,11 +52,11 @@ export const makeComparePage = (state, seen, paths) => {
   }
 
   const drawSettings = async () => {
-    if (runs().length < 2) return
+    if (runs().length < paths.length) return
     try {
       await readSettings()
       const configs = runs().map((run) => valuesOf(run).config)
-      if (!isClosed && configs.length === 2) settings.replaceChildren(...settingsTable(runs(), configs))
+      if (!isClosed && configs.length === paths.length) settings.replaceChildren(...settingsTable(runs(), configs))
     } catch (error) {
       failed(error)
     }
@@ -85,6 +91,13 @@ export const makeComparePage = (state, seen, paths) => {
   }
 }
 
+/** The number of colours; with more runs, they repeat. */
+const colors = 8
+const colorAt = (place) => seriesColor(place % colors)
+
+/** Names the column of a run whose label is that of another run, too. */
+const placeText = (place, count) => (count === 2 ? ["left", "right"][place] : `column ${place + 1}`)
+
 const facts = [
   ["state", (run) => badge(run)],
   ["environment", (run) => run.env || "–"],
@@ -108,7 +121,7 @@ const headOf = (runs) =>
         el(
           "th",
           { scope: "col" },
-          swatch(seriesColor(place)),
+          swatch(colorAt(place)),
           " ",
           el("a", { href: runAddress(run.path) }, seededTitle(run)),
         ),
@@ -122,19 +135,42 @@ const rowOf = (name, cells) =>
 const resultsTable = (runs) =>
   tableOf("Results", headOf(runs), el("tbody", facts.map(([name, of]) => rowOf(name, runs.map(of))))) // prettier-ignore
 
-const settingsTable = (runs, [left, right]) => {
-  const differences = diffOfRuns(left, right)
-  const same = [...leaves(left).keys()].filter((key) => leaves(right).has(key)).length
-  const alike = same - differences.filter((one) => "left" in one && "right" in one).length
+const settingsTable = (runs, configs) => {
+  const { differences, alike } = differencesOf(configs)
   const note = el("p.quiet", `${counted(alike, "setting")} ${alike === 1 ? "is" : "are"} the same.`)
   if (differences.length === 0) return [note]
-  const rows = differences.map((one) => rowOf(one.key, [textOf(one, "left"), textOf(one, "right")]))
+  const rows = differences.map(({ key, values }) => rowOf(key, values.map(textOf)))
   return [tableOf("Settings that differ", headOf(runs), el("tbody", rows)), note]
 }
 
+/**
+ * Returns the keys that differ between the first config and any other, with the value in each config (undefined if it lacks the
+ * key), and the number of keys that are the same in all.
+ */
+const differencesOf = (configs) => {
+  const [first, ...others] = configs
+  /** The values of each key that differs somewhere, by the places of the configs that are known to have one. */
+  const rows = new Map()
+  const own = leaves(first)
+  for (const [index, other] of others.entries()) {
+    for (const one of diffOfRuns(first, other)) {
+      const values = rows.get(one.key) ?? new Map()
+      rows.set(one.key, values)
+      if ("left" in one) values.set(0, one.left)
+      values.set(index + 1, "right" in one ? one.right : undefined)
+    }
+  }
+  const valueAt = (values, place) => (values.has(place) ? values.get(place) : values.get(0))
+  const differences = Array.from(rows, ([key, values]) => ({
+    key,
+    values: configs.map((_, place) => valueAt(values, place)),
+  }))
+  const shared = [...own.keys()].filter((key) => others.every((other) => leaves(other).has(key)))
+  return { differences, alike: shared.filter((key) => !rows.has(key)).length }
+}
+
 /** Formats the value that one of the runs has for a setting as YAML on one line. A run may lack the setting. */
-const textOf = (difference, side) => {
-  if (!(side in difference)) return el("span.quiet", "not set")
-  const value = difference[side]
+const textOf = (value) => {
+  if (value === undefined) return el("span.quiet", "not set")
   return typeof value === "string" ? value : JSON.stringify(value)
 }

@@ -43,9 +43,28 @@ export const toggle = (label, checked, change, id) => {
 export const factList = (facts) =>
   el("dl.facts", facts.map(([term, value]) => el("div", el("dt", term), el("dd", value || "–")))) // prettier-ignore
 
-/** Makes a table in a frame that scrolls. */
-export const tableOf = (label, ...children) =>
-  el("div.table.plain", { tabindex: "0", role: "group", "aria-label": label }, el("table", ...children))
+/** Makes a button that saves rows of cells as a file of comma-separated values. */
+export const csvButton = (label, rowsNow) =>
+  el(
+    "button.csv",
+    {
+      type: "button",
+      "aria-label": `Save “${label}” as CSV`,
+      title: "Save as CSV",
+      onclick: async () => (await import("./save.js")).saveCsv(label, await rowsNow()),
+    },
+    "CSV",
+  )
+
+/** Makes a button that saves a table of the page as it is shown. */
+export const tableButton = (label, table) => csvButton(label, async () => (await import("./csv.js")).rowsOf(table))
+
+/** Makes a table in a frame that scrolls, with a button that saves it. */
+export const tableOf = (label, ...children) => {
+  const table = el("table", ...children)
+  const frame = el("div.table.plain", { tabindex: "0", role: "group", "aria-label": label }, table)
+  return el("div.saved", frame, tableButton(label, table))
+}
 
 /**
  * Makes a function that fills an element with rows `{ key, content, make }`. It calls `make` only for rows whose content is

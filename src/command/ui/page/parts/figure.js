@@ -1,7 +1,8 @@
 /** Makes a figure of a chart in the style of `effect export`, and saves it as SVG, or as PNG in twice its size. */
 import { curvesFigure } from "../../../../rl/export/curveFiles.ts"
 import { svgOf } from "../../../../rl/export/drawing.ts"
-import { el } from "./dom.js"
+import { colorOf, el } from "./dom.js"
+import { fileName, save } from "./save.js"
 
 /**
  * Returns a figure of those series of a chart (see `chart.js`) that have points. Series of single runs within groups are left
@@ -19,22 +20,17 @@ const figureOf = (title, { series, xName, centre }) => {
   return curvesFigure(title, curves, xName === "time" ? "seconds" : xName, caption)
 }
 
-const save = (blob, name) => {
-  const href = URL.createObjectURL(blob)
-  el("a", { href, download: name }).click()
-  // The browser reads the address only after the click has been handled.
-  setTimeout(() => URL.revokeObjectURL(href), 60_000)
-}
-
-/** Renders an SVG as a PNG, in twice its size. */
-const pngOf = async (drawing) => {
+/** Renders the text of an SVG of this size as a PNG. */
+const pngOf = async (svg, width, height) => {
   const image = new Image()
-  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgOf(drawing, 2))}`
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`
   await image.decode()
-  const canvas = el("canvas", { width: String(drawing.width * 2), height: String(drawing.height * 2) })
-  canvas.getContext("2d").drawImage(image, 0, 0)
+  const canvas = el("canvas", { width: String(width), height: String(height) })
+  canvas.getContext("2d").drawImage(image, 0, 0, width, height)
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"))
 }
+
+const svgBlob = (text) => new Blob([text], { type: "image/svg+xml" })
 
 /**
  * Saves the figure of a chart as a file. `title` is the title of the chart, `shown` is what it shows, and `type` is `SVG` or
@@ -42,7 +38,29 @@ const pngOf = async (drawing) => {
  */
 export const saveFigure = async (title, shown, type) => {
   const drawing = figureOf(title, shown)
-  const blob = type === "PNG" ? await pngOf(drawing) : new Blob([svgOf(drawing)], { type: "image/svg+xml" })
-  const name = title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "") || "chart" // prettier-ignore
-  save(blob, `${name}.${type.toLowerCase()}`)
+  const { width, height } = drawing
+  const blob = type === "PNG" ? await pngOf(svgOf(drawing, 2), width * 2, height * 2) : svgBlob(svgOf(drawing))
+  save(blob, fileName(title, type.toLowerCase()))
+}
+
+/** The properties of the style sheet that a saved picture keeps. */
+const kept = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "opacity", "font-family", "font-size"]
+
+/** Saves an SVG element of the page as a file, with the colours that it has in the page, on a background. */
+export const savePicture = async (title, picture, type) => {
+  const copy = picture.cloneNode(true)
+  const [originals, copies] = [picture, copy].map((one) => [...one.querySelectorAll("*")])
+  for (const [index, original] of originals.entries()) {
+    const style = getComputedStyle(original)
+    for (const name of kept) copies[index].setAttribute(name, style.getPropertyValue(name))
+  }
+  const { width, height } = picture.viewBox.baseVal
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg")
+  copy.setAttribute("width", String(width))
+  copy.setAttribute("height", String(height))
+  copy.setAttribute("style", `background: ${colorOf("--card")}`)
+  const text = new XMLSerializer().serializeToString(copy)
+  // A picture of the page is small, so it is rendered in four times its size.
+  const blob = type === "PNG" ? await pngOf(text, width * 4, height * 4) : svgBlob(text)
+  save(blob, fileName(title, type.toLowerCase()))
 }

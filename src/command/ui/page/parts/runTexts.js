@@ -20,8 +20,10 @@ const titleParts = ({ name, population }) => {
 /** Joins texts to a title: `a2c · CartPole-v1 · bench`. */
 const joined = (texts) => texts.filter(Boolean).join(" · ")
 
-/** Returns the title of a run or a group of runs: `a2c · CartPole-v1 · num_envs=8 · bench`. */
-export const titleOf = (run) => joined(titleParts(run).map(([, text]) => text))
+/**
+ * Returns the title of a run or a group of runs: the one that the user gave it, or `a2c · CartPole-v1 · num_envs=8 · bench`.
+ */
+export const titleOf = (run) => run.title ?? joined(titleParts(run).map(([, text]) => text))
 
 /** Returns the title of a run with its seed, if it has one. */
 export const seededTitle = (run) => joined([titleOf(run), seedText(run.seed)])
@@ -33,6 +35,7 @@ export const shortLabels = (items) => {
   const parts = items.map((item) => [...titleParts(item), ["seed", seedText(item.seed)]])
   const textsOf = (key) => new Set(parts.map((some) => some.find(([one]) => one === key)?.[1]))
   return parts.map((some, place) => {
+    if (items[place].title) return items[place].title
     const differing = some.filter(([key]) => textsOf(key).size > 1)
     return differing.length === 0 ? items[place].name : joined(differing.map(([, text]) => text))
   })
@@ -43,3 +46,6 @@ export const shortLabels = (items) => {
  */
 export const badge = ({ kind, state }) =>
   kind === "rollouts" ? el("span.quiet", "–") : el("span", { class: `badge ${state}` }, state)
+
+/** Makes the list of a run's tags. */
+export const tagList = (tags) => el("span.tags", tags.map((tag) => el("span.tag", tag))) // prettier-ignore

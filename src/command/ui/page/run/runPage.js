@@ -16,6 +16,7 @@ import { makeGame } from "../play/game.js"
 import { viewControls } from "../parts/viewControls.js"
 import { makeTranscripts } from "../transcripts/transcripts.js"
 import { makeEpisodes } from "./episodes.js"
+import { makeLabels } from "./labels.js"
 import { makeReport } from "./report.js"
 import { makeConfig, makeFiles, makeLog, makeValidations } from "./sections.js"
 import { makeSystem } from "./system.js"
@@ -59,6 +60,7 @@ const makePage = (state, seen, path) => {
     drawings: el("div.charts", charts.map((chart) => chart.element)), // prettier-ignore
     metrics,
     metricsCard: el("section.card", el("h2", "Metrics"), metrics.element),
+    labels: makeLabels(state, path),
     report: makeReport(),
     episodes: makeEpisodes(path),
     game: makeGame(path),
@@ -84,6 +86,7 @@ const makePage = (state, seen, path) => {
 const bodyOf = (page) =>
   el(
     "div",
+    page.labels.element,
     page.report.element,
     page.controls,
     page.drawings,
@@ -129,7 +132,7 @@ const show = (page) => {
   problem.textContent = ""
   body.hidden = false
   draw(page)
-  const sections = [report, episodes, game, transcripts, system, validations, log, config, files]
+  const sections = [page.labels, report, episodes, game, transcripts, system, validations, log, config, files]
   for (const section of sections) section.show(detail)
   const isTrained = run.kind === "run"
   for (const one of [page.controls, page.drawings, page.metricsCard, validations.element]) one.hidden = !isTrained

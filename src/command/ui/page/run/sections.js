@@ -1,11 +1,14 @@
 /** Makes the sections of a run's page with its validations, its log, its config and its files. */
 import { fileAddress } from "../data.js"
-import { el } from "../parts/dom.js"
+import { csvButton, el } from "../parts/dom.js"
 import { bytes, counted, number } from "../parts/format.js"
 
 const headings = ["step", "mean return", "±", "episodes", "length", "terminated"]
 
 const row = (cell, values) => el("tr", values.map((value) => el(`${cell}.number`, value))) // prettier-ignore
+
+/** The keys of the columns, for the file of comma-separated values, which has all digits. */
+const keys = ["step", "mean", "std", "episodes", "length", "terminated"]
 
 const cellsOf = ({ step, mean, std, episodes, length, terminated }) => [
   ...[step, mean, std, episodes, length].map(number),
@@ -17,9 +20,13 @@ export const makeValidations = () => {
   const table = el("table", el("thead", row("th", headings)), body)
   const scroll = el("div.scroll", { tabindex: "0", role: "group", "aria-label": "Validations" }, table)
   const nothing = el("p.quiet")
+  let shown = []
+  const button = csvButton("Validations", () => [keys, ...shown.map((one) => keys.map((key) => one[key]))])
   return {
-    element: el("section.card", el("h2", "Validations"), scroll, nothing),
+    element: el("section.card", el("h2", "Validations ", button), scroll, nothing),
     show: ({ summary, validations }) => {
+      shown = validations
+      button.hidden = validations.length === 0
       scroll.hidden = validations.length === 0
       nothing.hidden = validations.length > 0
       nothing.textContent = summary.state === "running" ? "None so far." : "There are none."

@@ -1,7 +1,7 @@
 /** Defines the columns of the table of runs: the built-in columns, and any setting or result as a column of its own. */
 import { el, toggle } from "../parts/dom.js"
 import { duration, number, time } from "../parts/format.js"
-import { badge } from "../parts/runTexts.js"
+import { badge, tagList } from "../parts/runTexts.js"
 import { readSettings, settingKeys, settingOf } from "./settings.js"
 
 const score = (item) => [
@@ -24,6 +24,7 @@ const builtIn = {
   time: { text: "started", kind: "wide", of: (run) => run.time, cell: (item) => time(item.time) },
   env: { text: "environment", kind: "wide", of: (run) => run.env, cell: ({ env }) => env },
   algorithm: { text: "algorithm", kind: "wide", of: (run) => run.algorithm, cell: ({ algorithm }) => algorithm },
+  tags: { text: "tags", kind: "wide", of: ({ tags = [] }) => tags.join(" "), cell: ({ tags = [] }) => tagList(tags) },
   commit: { text: "commit", kind: "wide", of: (run) => run.commit, cell: ({ commit }) => commit },
 }
 

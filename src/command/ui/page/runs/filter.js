@@ -1,7 +1,7 @@
 /**
  * Filters the runs of the overview. The text of a filter contains conditions in the form of `effect runs --where`, such as
- * `validation>400` and `algorithm.learning_rate<1e-3`. Its other words must be somewhere in the run's name, variables, env,
- * algorithm, commit, time, state or seed.
+ * `validation>400` and `algorithm.learning_rate<1e-3`. Its other words must be somewhere in the run's title, tags, name, variables,
+ * env, algorithm, commit, time, state or seed.
  */
 import { parseSearch, passes } from "../../../../run/find/filter.ts"
 import { isKnownKey, knownKeys, placesOf, unknownKey, valueIn } from "../../../../run/find/keys.ts"
@@ -53,8 +53,19 @@ const texts = new WeakMap()
 const textOf = (run) => {
   const before = texts.get(run)
   if (before !== undefined) return before
-  const { name, env, algorithm, commit, time, state, seed, population } = run
-  const all = [name, env, algorithm, commit, time, state, `seed ${seed}`, ...Object.entries(population).flat()]
+  const { name, env, algorithm, commit, time, state, seed, population, title, tags = [] } = run
+  const all = [
+    title,
+    ...tags,
+    name,
+    env,
+    algorithm,
+    commit,
+    time,
+    state,
+    `seed ${seed}`,
+    ...Object.entries(population).flat(),
+  ]
   const text = plain(all.join(" "))
   texts.set(run, text)
   return text

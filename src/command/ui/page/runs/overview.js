@@ -1,13 +1,13 @@
 /** Makes the overview, the first page: the controls, learning curves, all metrics, the filter and the table of runs. */
-import { compareAddress, studyAddress, trainerAddress } from "../address.js"
+import { compareAddress, mostCompared, studyAddress, trainerAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
 import { makeComparison } from "./comparison.js"
 import { makeCurves } from "./curves.js"
 import { viewControls } from "../parts/viewControls.js"
-import { choice, el, seriesColor } from "../parts/dom.js"
+import { choice, csvButton, el, seriesColor, toggle } from "../parts/dom.js"
 import { counted, number, time as formatTime } from "../parts/format.js"
 import { shortLabels } from "../parts/runTexts.js"
-import { isSetting, makeColumnChooser } from "./columns.js"
+import { columnOf, isSetting, makeColumnChooser } from "./columns.js"
 import { filtered } from "./filter.js"
 import { studyOf, variablesOf } from "../../grouping.ts"
 import { groupRuns, plainGroupings, sortRuns } from "./groups.js"
@@ -63,6 +63,7 @@ const makePage = (state, seen) => {
     trainers: el("p.quiet.trainers", { hidden: true }),
     studies: el("p.quiet.trainers.studies", { hidden: true }),
     problem: el("p.problem", { id: "filter-problem", role: "alert", hidden: true }),
+    archived: el("div.slot"),
     count: el("p.quiet.count", { role: "status" }),
     compare: el("a.button.compareLink", { hidden: true }, "compare the two"),
     full: el("p.quiet", { role: "status" }),
@@ -97,7 +98,9 @@ const assemble = (page) => {
     el("label.field.grow", el("span", "filter"), page.filter),
     page.grouping,
     makeColumnChooser(page.state, (control) => changed(page, control)),
+    page.archived,
     page.compare,
+    csvButton("Runs", () => rowsOf(page)),
     page.count,
   )
   page.element = el(
@@ -223,7 +226,11 @@ const readForColumns = (page) => {
 /** Shows the newest data of the runs, with the current view and filter. */
 const update = (page) => {
   const { state, curves, allMetrics, welcome, controls, search, table } = page
-  const runs = [...state.runs.values()]
+  const all = [...state.runs.values()]
+  // Archived runs are left out, unless the user ticks a box or asks for them in the filter.
+  const isAsked = state.archived || /\barchived\b/.test(state.filter)
+  const runs = isAsked ? all : all.filter(({ archived }) => archived !== true)
+  showArchived(page, all)
   const passing = filtered(
     runs,
     state.filter,
@@ -240,8 +247,8 @@ const update = (page) => {
   showLimit(page, drawn.drawable)
   showTrainers(page)
   showStudies(page)
-  welcome.hidden = runs.length > 0
-  for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = runs.length === 0
+  welcome.hidden = all.length > 0
+  for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = all.length === 0
   const nothing = passing.isWaiting ? "reading the settings …" : (passing.problems[0] ?? "No run passes the filter.")
   const { sort, open: expanded, columns } = state
   table.show({ items: page.items, sort, colors: drawn.colors, expanded, columns, nothing })
@@ -269,6 +276,32 @@ const showGrouping = (page, runs) => {
     grouping.replaceChildren(choice("group by", options, state.by, change))
   }
   grouping.querySelector("select").value = state.by
+}
+
+/** Returns a line for each run that passes the filter, also those in groups, with the columns of the table and all digits. */
+const rowsOf = ({ items, state }) => {
+  const columns = state.columns.map((key) => [key, columnOf(key).of])
+  const runs = items.flatMap((item) => item.runs ?? [item])
+  return [
+    ["path", "title", "name", ...columns.map(([key]) => key)],
+    ...runs.map((run) => [run.path, run.title, run.name, ...columns.map(([, of]) => of(run))]),
+  ]
+}
+
+/** Shows the box for archived runs, if there are any. */
+const showArchived = (page, all) => {
+  const { state, archived } = page
+  const count = all.filter((run) => run.archived === true).length
+  const shown = `${count} ${state.archived}`
+  if (archived.dataset.shown === shown) return
+  archived.dataset.shown = shown
+  const change = (isOn) => {
+    state.archived = isOn
+    changed(page)
+  }
+  archived.replaceChildren(
+    ...(count === 0 ? [] : [toggle(`${number(count)} archived`, state.archived, change, "archived")]),
+  )
 }
 
 const showCount = ({ count }, runs, shown, isWaiting) => {
@@ -304,7 +337,7 @@ const reasonForNoCurves = (items) => {
   return items.some(({ kind }) => kind === "run") ? "tick rows below to draw them" : "what is here has no curves"
 }
 
-/** Shows the tests between the drawn rows. If exactly two runs are drawn, it also shows a link to compare them. */
+/** Shows the tests between the drawn rows, and a link that compares their runs, if there are neither too few nor too many. */
 const showComparison = ({ state, comparison, compare }, selection, selected) => {
   comparison.element.open = state.view.tests
   comparison.show(
@@ -312,9 +345,10 @@ const showComparison = ({ state, comparison, compare }, selection, selected) => 
       kind === "run" ? [{ label, runs: selected[index].runs ?? [selected[index]] }] : [],
     ),
   )
-  const pair = selection.map((item) => item.runs)
-  compare.hidden = pair.length !== 2 || pair.some(({ length }) => length !== 1)
-  compare.setAttribute("href", compareAddress(pair.flat(), state.view))
+  const paths = [...new Set(selection.flatMap((item) => item.runs))]
+  compare.hidden = paths.length < 2 || paths.length > mostCompared
+  compare.textContent = paths.length === 2 ? "compare the two" : `compare the ${paths.length} runs`
+  compare.setAttribute("href", compareAddress(paths, state.view))
 }
 
 const showMetrics = ({ state, allMetrics, metrics }, selection) => {

@@ -48,10 +48,19 @@ export const valuesOf = (run) => {
   const before = rows.get(run)
   if (before !== undefined) return before
   const { path, time, commit, name, seed, population, state, steps, score, best } = run
+  const { title, tags = [], archived = false } = run
   const parts = table?.runs[path]
   const values = {
     entry: { path, time: time || undefined, commit: commit || undefined, name, seed: seed ?? undefined, population },
-    facts: { state, steps, validation: score, best_validation: best },
+    facts: {
+      state,
+      steps,
+      validation: score,
+      best_validation: best,
+      title: title ?? undefined,
+      tag: tags.length === 0 ? undefined : tags.join(" "),
+      archived,
+    },
     config: treeOf(parts?.config),
     metrics: treeOf(parts?.metrics),
   }

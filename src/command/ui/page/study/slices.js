@@ -43,6 +43,18 @@ const rangeOf = (values) => {
   return low === high ? [low - 1, high + 1] : [low, high]
 }
 
+/** Makes a button that saves the chart. The code that saves pictures is loaded when it is first needed. */
+const saveButton = (title, picture, type) =>
+  el(
+    "button",
+    {
+      "aria-label": `Save “${title}” as ${type}`,
+      title: `Save as ${type}`,
+      onclick: async () => (await import("../parts/figure.js")).savePicture(title, picture, type),
+    },
+    type,
+  )
+
 /** Makes the chart of one parameter. Every trial in `trials` must have a value of the metric. */
 export const makeSlice = (parameter, trials, { metric, best }) => {
   const having = trials.filter(({ params }) => Object.hasOwn(params, parameter.path))
@@ -66,9 +78,11 @@ export const makeSlice = (parameter, trials, { metric, best }) => {
     ),
   )
   const label = `${metric} over ${parameter.path}, ${having.length} trials`
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, ...axis, ...marks, ...points) // prettier-ignore
   return el(
     "figure.chart.small.slice",
     el("figcaption", parameter.path, el("span.quiet", parameter.isLog === true ? " logarithmic" : "")),
-    svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, ...axis, ...marks, ...points),
+    el("span.saves", ["SVG", "PNG"].map((type) => saveButton(label, picture, type))), // prettier-ignore
+    picture,
   )
 }

@@ -4,7 +4,7 @@
  */
 import { overviewAddress, runAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
-import { el, factList, rowsIn, seriesColor, swatch } from "../parts/dom.js"
+import { el, factList, rowsIn, seriesColor, swatch, tableButton } from "../parts/dom.js"
 import { counted, number, time } from "../parts/format.js"
 import { badge, titleOf } from "../parts/runTexts.js"
 import { viewControls } from "../parts/viewControls.js"
@@ -81,12 +81,11 @@ const makePage = (state, seen, path) => {
   return page
 }
 
-const makeTable = (body) =>
-  el(
-    "div.table.trainerRuns",
-    { tabindex: "0", role: "group", "aria-label": "Runs" },
-    el("table", el("thead", el("tr", ["draw", "run", "state", "steps", "score", "best", "episodes"].map(headOf))), body), // prettier-ignore
-  )
+const makeTable = (body) => {
+  const table = el("table", el("thead", el("tr", ["draw", "run", "state", "steps", "score", "best", "episodes"].map(headOf))), body) // prettier-ignore
+  const frame = el("div.table.trainerRuns", { tabindex: "0", role: "group", "aria-label": "Runs" }, table)
+  return el("div.saved", frame, tableButton("Runs", table))
+}
 
 // --- Actions of the user ---
 

@@ -54,6 +54,7 @@ export const guide: ReadonlyArray<Topic> = [
       "agents/agents-and-memories": "Agents and memories",
       "agents/evaluations": "Evaluations",
       "agents/ci": "Evaluations in CI",
+      "agents/prompts": "Prompts that learn",
       "agents/rollouts": "Rollouts",
       "agents/bring-your-agent": "Bring your agent",
       "agents/in-code": "In code",

@@ -232,6 +232,17 @@ export const evaluation = {
 /** The file with the calls that an unfinished gateway has recorded so far. */
 export const gatewayJournal = "sessions.jsonl"
 
+/* Runs that learn prompts */
+
+/** The best texts that a run has found, by name. An agent loads this file. */
+export const learntTexts = "texts.json"
+export const prompts = {
+  /** All candidates with their parents and scores, and what each iteration did. */
+  candidates: "candidates.json",
+  /** The played episodes and the reflections, from which the run resumes. */
+  journal: "prompts.jsonl",
+} as const
+
 /* Files in the folders that contain runs */
 
 /** The list of all files below the results folder. A page on a static web server finds the runs with it. */

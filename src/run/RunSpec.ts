@@ -18,9 +18,10 @@ import type { RunIdentity } from "./identifier.ts"
 
 /**
  * The kinds of runs: a training by reinforcement learning, a training of language-model agents, an evaluation of such agents,
- * a trainer of a language model for many runs, and a gateway that records the calls of any agents.
+ * a trainer of a language model for many runs, a gateway that records the calls of any agents, and a search for better prompts
+ * of an agent.
  */
-export const RunKind = Schema.Literals(["training", "agents", "evaluation", "multirun", "gateway"])
+export const RunKind = Schema.Literals(["training", "agents", "evaluation", "multirun", "gateway", "prompts"])
 export type RunKind = typeof RunKind.Type
 
 /** The part of a run's description that every kind of run has. */
@@ -42,7 +43,10 @@ interface Described {
 /** The description of a run, by its kind. */
 export type RunSpec =
   | (Described & { readonly kind: "training"; readonly numEnvs: number })
-  | (Described & { readonly kind: "agents" | "evaluation" | "multirun" | "gateway"; readonly quiet: boolean })
+  | (Described & {
+      readonly kind: "agents" | "evaluation" | "multirun" | "gateway" | "prompts"
+      readonly quiet: boolean
+    })
 
 /** Makes the first event of a run. `resumedFromStep` is null for a new run. */
 export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunStarted => {
@@ -86,6 +90,7 @@ const keysOfAgents = ["runtime", "train_dataset", "trainDataset", "validation_da
 export const kindOf = (config: unknown): RunKind => {
   if (!isPlain(config)) return "training"
   return Option.getOrElse(decodeKind(config.kind), () => {
+    if ("learner" in config && "agent" in config) return "prompts"
     if (keysOfAgents.some((key) => key in config)) return "agents"
     return "dataset" in config ? "evaluation" : "agent" in config ? "agents" : "training"
   })

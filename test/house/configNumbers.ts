@@ -11,6 +11,7 @@ import { optionSchemas } from "../../src/rl/env/fromConfig.ts"
 import { DecoderConfig } from "../../src/decoder/networks/DecoderConfig.ts"
 import { MultiRunConfig } from "../../src/trainer/config/MultiRunConfig.ts"
 import { OrchestratorConfig } from "../../src/trainer/config/OrchestratorConfig.ts"
+import { PromptsSettings } from "../../src/agents/prompts/PromptsConfig.ts"
 import { RunSettings } from "../../src/agents/training/RuntimeConfig.ts"
 import { Settings } from "../../src/rl/train/Settings.ts"
 import { TrainerConfig } from "../../src/rl/train/TrainerConfig.ts"
@@ -54,6 +55,7 @@ export const configSchemas = (): ReadonlyMap<string, AnySchema> =>
     ["mcp", McpConfig],
     ["gateway", GatewayConfig],
     ["evaluation", Evaluation.evaluation.schema],
+    ["prompts", PromptsSettings],
     ["policy", PolicyConfig],
     ...named("scorer", Evaluation.scorers()),
     ...named("agent", Experiment.agents()),

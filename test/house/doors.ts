@@ -265,6 +265,8 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "lm/providers/openAi.ts",
     "lm/toolFormats/ToolFormat.ts",
     "lm/toolFormats/ToolFormats.ts",
+    "prompts/Prompts.ts",
+    "prompts/changes.ts",
     "task/Feedback.ts",
     "task/TaskSet.ts",
     "task/TextEnv.ts",

@@ -29,6 +29,7 @@ import type { Agent } from "./Agent.ts"
 import type { AgentError } from "./AgentError.ts"
 import { AgentTexts } from "./AgentTexts.ts"
 import type { AgentSettings } from "./Conversation.ts"
+import { applied, NamedTexts, ownTexts, readTexts } from "./internal/namedTexts.ts"
 import { type From, inject } from "./internal/prompts.ts"
 import * as HistoryList from "./memory/HistoryList.ts"
 import type { AgentMemory } from "./memory/Memory.ts"
@@ -51,6 +52,11 @@ export const fields = <Type extends string>(type: Type) => ({
    * The system prompt, the first message of every prompt; `{file:path}` inserts the text of a file. null: no system prompt.
    */
   systemPrompt: prompt,
+  /**
+   * Texts that replace the agent's own by name: `texts.json`, the folder of a run that learned texts, or pairs of a name and
+   * a text. Names are the keys of prompts, `examples` (follows the system prompt) and `tool:NAME` (a description).
+   */
+  texts: Schema.optionalKey(NamedTexts),
   /**
    * The parser, which finds the action in an answer: all of the answer (`whole`), its boxed part, the content of a tag, or
    * the value of a key in JSON. In a list of parsers, the first one that can read the answer is used.
@@ -135,7 +141,11 @@ export interface KindRules<Config extends CommonAgentSettings & { readonly memor
 }
 
 /** Converts the settings that all agents have to the settings of a `Conversation`. */
-const settingsOf = (config: CommonAgentSettings, systemPrompt: string | null): AgentSettings => ({
+const settingsOf = (
+  config: CommonAgentSettings,
+  systemPrompt: string | null,
+  toolDescriptions: AgentSettings["toolDescriptions"],
+): AgentSettings => ({
   model: config.lmConfig.model,
   temperature: config.lmConfig.temperature,
   maxOutputTokens: config.lmConfig.maxOutputTokens,
@@ -144,6 +154,7 @@ const settingsOf = (config: CommonAgentSettings, systemPrompt: string | null): A
   systemPrompt,
   parser: fromConfig(config.parser),
   rejectIncompleteCompletions: config.rejectIncompleteCompletions,
+  ...(toolDescriptions === undefined ? {} : { toolDescriptions }),
 })
 
 /**
@@ -165,20 +176,28 @@ export const make = <Config extends CommonAgentSettings & { readonly memoryConfi
         : yield* Memories.decode(memoryConfig, { ...from, prefix: [...(from.prefix ?? []), "memoryConfig"] })
     const encoded: unknown = Schema.encodeSync(schema)(config)
     const plain = isPlain(encoded) ? encoded : {}
-    const { texts, config: completeConfig } = yield* inject(plain, ["systemPrompt", ...prompts], fileNames, from)
+    const promptKeys = ["systemPrompt", ...prompts]
+    const { texts: ownPrompts, config: completeConfig } = yield* inject(plain, promptKeys, fileNames, from)
+    const own = ownTexts(ownPrompts, yield* readTexts(config.texts, promptKeys, from))
     const permit = rules.permit?.(config, from) ?? Effect.void
     return {
       type,
-      config: decodedMemory === null ? completeConfig : { ...completeConfig, memoryConfig: decodedMemory.config },
+      config: {
+        ...completeConfig,
+        ...(config.texts === undefined ? {} : { texts: Object.entries(own) }),
+        ...(decodedMemory === null ? {} : { memoryConfig: decodedMemory.config }),
+      },
       lmConfig: config.lmConfig,
       permit,
-      texts: () => texts,
+      texts: () => own,
       make: Effect.gen(function* () {
         yield* permit
-        const current = { ...texts, ...(yield* AgentTexts) }
-        const settings = settingsOf(config, current["systemPrompt"] ?? null)
-        const memory = decodedMemory?.make ?? Effect.succeed(null)
-        return yield* rules.make(config, { settings, texts: current, memory })
+        const { prompts: texts, toolDescriptions } = applied(ownPrompts, promptKeys, {
+          ...own,
+          ...(yield* AgentTexts),
+        })
+        const settings = settingsOf(config, texts["systemPrompt"] ?? null, toolDescriptions)
+        return yield* rules.make(config, { settings, texts, memory: decodedMemory?.make ?? Effect.succeed(null) })
       }),
     }
   }),

@@ -24,7 +24,13 @@ export interface AgentSettings extends Partial<
   readonly parser?: Parser
   /** Whether the agent refuses to act upon an answer that was cut off at its length limit; true by default. */
   readonly rejectIncompleteCompletions?: boolean
+  /** Descriptions that replace those of the agent's and the task's tools, by the tools' names. */
+  readonly toolDescriptions?: Readonly<Record<string, string>>
 }
+
+/** Replaces the description of a tool, if the settings have another one for its name. */
+export const described = (spec: ToolSpec, { toolDescriptions = {} }: AgentSettings): ToolSpec =>
+  Object.hasOwn(toolDescriptions, spec.name) ? { ...spec, description: toolDescriptions[spec.name] } : spec
 
 /** The format in which the model calls tools and gets their results. */
 export interface CallFormat {
@@ -155,7 +161,7 @@ const makeState = (options: ConversationOptions): ConversationState => {
     base: requestOf(settings),
     system,
     ownTools: new Map(tools.map((tool) => [tool.spec.name, tool])),
-    ownSpecs: format.native ? tools.map(({ spec }) => spec) : [],
+    ownSpecs: format.native ? tools.map(({ spec }) => described(spec, settings)) : [],
     messages: [...system],
     external: [],
     openCalls: [],
@@ -344,7 +350,10 @@ const say = (state: ConversationState, text: string, externalTools: ReadonlyArra
     return turnAfter(state, () => {
       state.callCount = 0
       const before = new Set(state.external.map((spec) => JSON.stringify(spec)))
-      if (externalTools !== undefined) state.external = externalTools.filter(({ name }) => !state.ownTools.has(name))
+      if (externalTools !== undefined)
+        state.external = externalTools
+          .filter(({ name }) => !state.ownTools.has(name))
+          .map((spec) => described(spec, state.settings))
       const added = state.external.filter((spec) => !before.has(JSON.stringify(spec)))
       const introduction = added.length === 0 ? undefined : state.format.introduce?.(added)
       state.messages.push({ role: "user", content: introduction === undefined ? text : `${introduction}\n\n${text}` })

@@ -4,7 +4,7 @@ import { type ConfigError, isPlain } from "../../base/config/Config.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
-import { type CallFormat, nativeTools } from "./Conversation.ts"
+import { type CallFormat, described, nativeTools } from "./Conversation.ts"
 import { conversationAgent, type ConversationAgentConfig, notesTools } from "./internal/conversationAgent.ts"
 import { map, type Parser, parsed, type ParserOptions, refused } from "./Parser.ts"
 import type { Tool } from "./Tool.ts"
@@ -128,7 +128,7 @@ const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
 export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError, Lm> => {
   const { tools = [], memory = null, systemPrompt, parser = finished } = config
   // The tools for the model's notes are called in action lines, too.
-  const specs = [...notesTools(memory, true), ...tools].map(({ spec }) => spec)
+  const specs = [...notesTools(memory, true), ...tools].map(({ spec }) => described(spec, config))
   return conversationAgent({
     type,
     config: {

@@ -40,7 +40,7 @@ export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): UsableRu
     Effect.map(read(entry).kind, (kind) => kind !== undefined && kinds.includes(kind)),
 })
 
-export const trainings = ofKind("a training", "training", "agents", "multirun")
+export const trainings = ofKind("a training", "training", "agents", "multirun", "prompts")
 export const evaluations = ofKind("an evaluation", "evaluation")
 
 interface FindOptions {

@@ -1,4 +1,7 @@
-/** Defines `effect runs`, which lists runs, and its subcommands show, diff, compare and best. They only read results folders. */
+/**
+ * Defines `effect runs`, which lists runs, and its subcommands show, diff, compare, best and texts. They only read results
+ * folders.
+ */
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -22,6 +25,7 @@ import { compareRuns } from "./compareRuns.ts"
 import { findRun } from "./findRun.ts"
 import { manageRuns } from "./manageRuns.ts"
 import { readingRunsIn } from "./openRuns.ts"
+import { runTexts } from "./runTexts.ts"
 import * as Flags from "./flags.ts"
 import { isBucket } from "./flags.ts"
 import { colored, coloredState } from "./output/colors.ts"
@@ -169,7 +173,7 @@ export const runs = Flags.subcommand(
   Effect.fnUntraced(function* (input) {
     yield* selecting(input, (selected) => printRuns(input.json, selected))
   }),
-).pipe(Command.withSubcommands([show, diff, compareRuns, findBest, ...manageRuns]))
+).pipe(Command.withSubcommands([show, diff, compareRuns, findBest, runTexts, ...manageRuns]))
 
 /** Prints the selected runs as a table, or as lines of JSON. */
 const printRuns = Effect.fnUntraced(function* (

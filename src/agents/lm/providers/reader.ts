@@ -6,7 +6,7 @@
  *   brackets the subject is the whole question
  * - an earlier observation of the same question, if its feedback names the target or says that the action was right
  *
- * When it is asked to reflect, it states the rule that the episode shows. So an agent with a memory scores better than one
+ * When it is asked to reflect, it states the rules that the episodes show, and those that it was told. So an agent with a memory scores better than one
  * without, and an agent that reflects scores best.
  */
 import type { LmRequest } from "../Chat.ts"
@@ -84,9 +84,12 @@ const rules = (entries: ReadonlyArray<ContentEntry>): ReadonlyMap<string, string
 const reflection = (entries: ReadonlyArray<ContentEntry>): string => {
   const shown = entries.flatMap(({ type, content }, at) => {
     const answer = type === "OBSERVATION" ? learntFrom(entries, at) : undefined
-    return answer === undefined ? [] : [`RULE: ${subjectOf(content)} -> ${answer}`]
+    return answer === undefined ? [] : [[subjectOf(content), answer] as const]
   })
-  return shown.length === 0 ? "Nothing to learn." : [...new Set(shown)].join("; ")
+  const known = new Map([...rules(entries), ...shown])
+  return known.size === 0
+    ? "Nothing to learn."
+    : [...known].map(([subject, answer]) => `RULE: ${subject} -> ${answer}`).join("; ")
 }
 
 /** Answers the last question of a request that has no answer yet, or states rules if the request asks to reflect. */

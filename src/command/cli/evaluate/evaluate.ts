@@ -88,6 +88,10 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
     const { evaluateModel } = yield* Effect.promise(() => import("./evaluateModel.ts"))
     return yield* evaluateModel(input, run)
   }
+  if (kind === "prompts") {
+    const how = `evaluate an agent with texts: ${run} in a file, and effect eval FILE`
+    return yield* usageError(`${run}: this run learned the texts of an agent; ${how}`)
+  }
   if (kind !== "evaluation") {
     yield* refuseFlags(input, flagsOfEvaluations, "an evaluation of agents")
     return yield* evaluateRun(input, run)

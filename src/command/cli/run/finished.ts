@@ -100,7 +100,7 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, E2, R, R2>(
     if (!advises || isLearningError(error)) return undefined
     const { hasCheckpoint, isFinished, kind } = readRunIn(folder)
     if (yield* isFinished) return undefined
-    const savesAll = ["evaluation", "multirun"].includes((yield* kind) ?? "")
+    const savesAll = ["evaluation", "multirun", "prompts"].includes((yield* kind) ?? "")
     return savesAll || (yield* hasCheckpoint) ? resumeCommand(folder) : undefined
   })
   /**

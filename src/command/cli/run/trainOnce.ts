@@ -183,6 +183,7 @@ const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
 const lengthFlag = (config: unknown): string => {
   const kind = kindOf(config)
   if (kind === "agents") return "--set runtime.max_envs_to_visit=N"
+  if (kind === "prompts") return "--set learner.max_metric_calls=N"
   if (kind !== "multirun" || !isPlain(config) || !isPlain(config["runs"])) return "--total-steps"
   return `--set runs.${Object.keys(config["runs"]).at(0) ?? "NAME"}.max_steps=N`
 }

@@ -17,6 +17,7 @@ import { kindOf, refuseUnknownKind } from "../../../run/RunSpec.ts"
 import { toRunResult } from "../../../agents/training/RuntimeResult.ts"
 import { logsDir } from "../../../agents/training/logsDir.ts"
 import type * as MultiRun from "../../../trainer/MultiRun.ts"
+import type * as Prompts from "../../../agents/prompts/Prompts.ts"
 import type * as Runtime from "../../../agents/training/Runtime.ts"
 import type { Run, TrainError } from "../../../rl/train/Train.ts"
 import type { TrainerError } from "../../../trainer/TrainerError.ts"
@@ -31,7 +32,7 @@ import type { CommandError } from "../../CommandError.ts"
 /** An Effect that runs a training: reinforcement learning of a policy, or a training of agents that ask a language model. */
 export type LoadedTraining = Effect.Effect<
   RunResult,
-  TrainError | Runtime.RuntimeError | TrainerError | CommandError,
+  TrainError | Runtime.RuntimeError | Prompts.PromptsError | TrainerError | CommandError,
   TrainingNeeds
 >
 
@@ -130,6 +131,7 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
   }
   const where = { baseDir: dirname(path), lines }
   if (kind === "multirun") return yield* ofManyRuns(config, where)
+  if (kind === "prompts") return yield* ofPrompts(config, where)
   const training = kind === "agents" ? ofAgents(config, where) : ofPolicy(config, lines)
   return withFragmentHint(withProgramHint(yield* training, programHint), config, file)
 })
@@ -138,6 +140,11 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
 const ofAgents = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]) {
   const { fromConfig } = yield* Effect.promise(() => import("../../../agents/training/Runtime.ts"))
   return withStepsHint(Effect.map(fromConfig(config, where), toRunResult))
+})
+
+const ofPrompts = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof Prompts.fromConfig>[1]) {
+  const { fromConfig } = yield* Effect.promise(() => import("../../../agents/prompts/Prompts.ts"))
+  return withStepsHint(fromConfig(config, where), "prompts: --set learner.max_metric_calls=N")
 })
 
 const ofManyRuns = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof MultiRun.fromConfig>[1]) {

@@ -54,6 +54,7 @@ describe("the help of the command", () => {
         "runs diff",
         "runs compare",
         "runs best",
+        "runs texts",
         "runs rename",
         "runs note",
         "runs tag",

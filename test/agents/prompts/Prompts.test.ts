@@ -1,0 +1,156 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as FunctionAgent from "../../../src/agents/agent/FunctionAgent.ts"
+import { config, learned } from "./support.ts"
+
+const json = (text: string | undefined): Record<string, unknown> => JSON.parse(text ?? "null")
+
+describe("a run that learns prompts", () => {
+  it.effect("finds a better prompt than the seed's, also on held-out tasks", () =>
+    Effect.gen(function* () {
+      const { result, files } = yield* learned(config)
+      assert.isAbove(result.best, 0)
+      assert.strictEqual(result.endedBy, "metric_calls")
+      assert.isAtMost(result.steps, 150)
+      const { testScores: test } = result
+      assert.strictEqual(test?.tasks, 30)
+      assert.strictEqual(test?.seed.mean, 0)
+      assert.isAbove(test?.difference.low ?? 0, 0.3)
+      assert.match(String(json(files.get("texts.json"))["system_prompt"]), /^RULE: \[\w+\] -> \w+; RULE/)
+      const { candidates, best } = json(files.get("candidates.json"))
+      assert.strictEqual(Array.isArray(candidates) && candidates.length, result.candidates)
+      assert.strictEqual(best, result.best)
+      assert.isTrue(files.has("rollouts/train/rollouts.jsonl"))
+      assert.isTrue(files.has("scores/train/scores.jsonl"))
+    }),
+  )
+
+  it.effect("has the same candidates with any number of workers", () =>
+    Effect.gen(function* () {
+      const digests = yield* Effect.forEach([1, 8], (workers) =>
+        Effect.map(learned({ ...config, workers }), ({ result }) => result.digest),
+      )
+      assert.strictEqual(digests[0], digests[1])
+    }),
+  )
+
+  it.effect("learns the texts that a function asks for, whose values it learns when it plays", () =>
+    Effect.gen(function* () {
+      const coder = FunctionAgent.make("coder", ({ text }, { text: named }) => {
+        const word = /\[[^\]]+\]/.exec(text)?.[0] ?? ""
+        const rule = named("rules", "none yet")
+          .split("; ")
+          .find((line) => line.includes(word))
+        return rule?.split(" -> ")[1] ?? "no idea"
+      })
+      const { result, files } = yield* learned({ ...config, agent: { type: coder } })
+      assert.deepStrictEqual(Object.keys(json(files.get("texts.json"))), ["rules"])
+      assert.isAbove(result.testScores?.difference.low ?? 0, 0.3)
+    }),
+  )
+
+  it.effect("collects few-shot examples from successes", () =>
+    Effect.gen(function* () {
+      // It guesses some words, and copies the answers of the examples that it is shown.
+      const guesser = FunctionAgent.make("guesser", ({ text }, { text: named, seed }) => {
+        const [, word = ""] = /\[([^\]]+)\]/.exec(text) ?? []
+        const shown = new RegExp(`\\[${word}\\][^]*?Output:\\n(\\w+)`).exec(named("examples", ""))
+        return shown?.[1] ?? (seed % 2 === 0 ? word : "no idea")
+      })
+      const items = ["a", "b", "c", "d", "e", "f"].map((word) => ({ question: `Say [${word}].`, answer: word }))
+      const { result, files } = yield* learned({
+        ...config,
+        agent: { type: guesser },
+        dataset: { items },
+        validation_dataset: { items: items.toReversed() },
+        test_dataset: null,
+        learner: { type: "bootstrap", shots: 2, sets: 3, max_metric_calls: 60 },
+      })
+      assert.strictEqual(result.endedBy, "done")
+      assert.strictEqual(result.candidates, 4)
+      assert.isNull(result.testScores)
+      assert.isAtLeast(result.validationScores.best.mean, result.validationScores.seed.mean)
+      assert.deepStrictEqual(Object.keys(json(files.get("texts.json"))), ["examples"])
+    }),
+  )
+})
+
+describe("a stopped run", () => {
+  it.effect("resumes at any call, repeats none, and ends with the same candidates", () =>
+    Effect.gen(function* () {
+      const whole = yield* learned(config)
+      const answers = (text: string | undefined) => (text ?? "").trimEnd().split("\n").length
+      const total = answers(whole.files.get("prompts.jsonl"))
+      for (const share of [0.02, 0.2, 0.5, 0.9, 1]) {
+        // What a killed process leaves behind: the journal up to some line, and a part of the next one.
+        const lines = (whole.files.get("prompts.jsonl") ?? "").split("\n")
+        const kept = lines.slice(0, Math.max(1, Math.floor(total * share)))
+        const files = new Map<string, Uint8Array>()
+        const directory = whole.result.runDir
+        const encoder = new TextEncoder()
+        for (const name of ["config.yaml", "config.json", "run.log"])
+          files.set(`${directory}/${name}`, encoder.encode(whole.files.get(name) ?? ""))
+        files.set(`${directory}/prompts.jsonl`, encoder.encode(`${kept.join("\n")}\n{"place":"valid`))
+        const again = yield* learned(config, { files, resume: directory })
+        assert.strictEqual(again.result.digest, whole.result.digest)
+        assert.strictEqual(again.files.get("candidates.json"), whole.files.get("candidates.json"))
+        assert.strictEqual(answers(again.files.get("prompts.jsonl")), total)
+        assert.strictEqual(
+          again.files.get("prompts.jsonl")?.split("\n").slice(0, kept.length).join("\n"),
+          kept.join("\n"),
+        )
+      }
+    }),
+  )
+
+  it.effect("can continue with a larger budget, as if it had had it from the beginning", () =>
+    Effect.gen(function* () {
+      const withBudget = (max: number) => ({
+        ...config,
+        learner: { ...Object(config["learner"]), max_metric_calls: max },
+      })
+      const files = new Map<string, Uint8Array>()
+      const short = yield* learned(withBudget(60), { files })
+      const longer = yield* learned(withBudget(150), { files, resume: short.result.runDir })
+      const whole = yield* learned(withBudget(150))
+      assert.strictEqual(longer.result.digest, whole.result.digest)
+    }),
+  )
+
+  it.effect("is not resumed with another agent", () =>
+    Effect.gen(function* () {
+      const files = new Map<string, Uint8Array>()
+      const { result } = yield* learned(config, { files })
+      const other = { ...config, agent: { ...Object(config["agent"]), system_prompt: "Other." } }
+      const error = yield* Effect.flip(learned(other, { files, resume: result.runDir }))
+      assert.match(error.message, /agent: the run was started with .*"Answer\.".*start a new run without --resume/)
+    }),
+  )
+})
+
+describe("settings of a run that learns prompts", () => {
+  const refused = (what: Record<string, unknown>) =>
+    Effect.map(Effect.flip(learned({ ...config, ...what })), ({ message }) => message)
+
+  it.effect("are checked before anything is played", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(
+        yield* refused({ learner: { ...Object(config["learner"]), max_metric_calls: 20 } }),
+        "Prompts.fromConfig: learner.max_metric_calls: expected at least 30 (the seed's validation, 12, and one iteration, 18), found 20",
+      )
+      assert.include(
+        yield* refused({ learner: { ...Object(config["learner"]), reflection_prompt: "Improve {text}." } }),
+        "learner.reflection_prompt: expected a prompt with {text} and {examples}, found none of {examples}",
+      )
+      assert.include(yield* refused({ scorer: "tokens" }), "scorer: expected a scorer whose higher values are better")
+      assert.include(
+        yield* refused({ learn: ["sistem"] }),
+        'learn: the agent has no text "sistem"; it has system_prompt',
+      )
+      assert.include(
+        yield* refused({ dataset: { type: "codebook", num_tasks: 5, max_samples: 0 } }),
+        "dataset: expected",
+      )
+    }),
+  )
+})

@@ -5,6 +5,7 @@ import { assert, it } from "vitest"
 import { lowContrasts } from "./contrast.ts"
 import { makeRun, withFolder, write } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"
+import { makeStudy } from "./study.ts"
 
 const changeToken = "token-for-changes"
 
@@ -104,6 +105,33 @@ inBrowser("what the page changes", ({ page, served, count, click, text }) => {
           String(await page.evaluate("window.texts[0]")),
           /^step,mean,std,episodes,length,terminated\r\n\d+,/,
         )
+      })
+    }))
+
+  it("are the charts of a study as SVG and PNG, with the page's colours, and its table", () =>
+    withFolder(async (folder) => {
+      makeStudy(folder)
+      await page.look(1280, 900)
+      await served(folder, async (url) => {
+        await page.goto(`${url}#/study/2026-02-01_10-00-00`)
+        await page.until("document.querySelectorAll('.slice').length === 2")
+        await page.evaluate(keepSaved)
+        const files = (wanted: number) => page.until(`window.texts.length === ${wanted}`)
+        await click(".slice .saves button")
+        await files(1)
+        const svg = String(await page.evaluate("window.texts[0]"))
+        assert.match(svg, /^<svg [^>]*width="320" height="170"/)
+        assert.match(svg, /<circle [^>]*fill="rgb\(/)
+        await click(".slice .saves button + button")
+        await files(2)
+        assert.include(String(await page.evaluate("window.texts[1]")).slice(0, 8), "PNG")
+        await page.evaluate(`document.querySelector("[aria-label='Save “Trials” as CSV']").click()`)
+        await files(3)
+        const lines = String(await page.evaluate("window.texts[2]"))
+          .trim()
+          .split("\r\n")
+        assert.match(lines[0], /^trial,.*,steps$/)
+        assert.lengthOf(lines, 13)
       })
     }))
 

@@ -129,7 +129,9 @@ const callWebhook = Effect.fnUntraced(function* (webhook: URL, facts: AlertFacts
 export const deliver = (target: AlertTarget, facts: AlertFacts): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { commandSeconds } = yield* AlertLimits
-    const message = facts.message === undefined ? {} : { message: shortened(facts.message, mostCharacters) }
+    // Only the first line: the others are a stack, with paths of this machine.
+    const [first] = (facts.message ?? "").split("\n")
+    const message = facts.message === undefined ? {} : { message: shortened(first, mostCharacters) }
     const told = { ...facts, ...message }
     const problem =
       "command" in target

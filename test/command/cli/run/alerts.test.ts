@@ -1,5 +1,5 @@
 import { createServer } from "node:http"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { parseAlert } from "../../../../src/command/cli/alerts/alert.ts"
 import { AlertLimits, deliver } from "../../../../src/command/cli/alerts/deliver.ts"
 import { Output } from "../../../../src/command/cli/output/output.ts"
-import { effect, program, until, withFolder, write } from "../effect.ts"
+import { begin, effect, isTraining, program, until, withFolder, write } from "../effect.ts"
 import { isRunning } from "../isRunning.ts"
 
 const facts = { event: "failed", run: "results/0001", name: "walk", seed: 7, message: "first\nsecond" } as const
@@ -68,8 +68,8 @@ describe.skipIf(process.platform === "win32")("an alert to a command", () => {
     const [input, variables] = [join(folder, "input"), join(folder, "variables")]
     const command = `cat > ${input}; printf '%s|%s|%s' "$EFFECT_ALERT_EVENT" "$EFFECT_ALERT_SEED" "$EFFECT_ALERT_MESSAGE" > ${variables}`
     assert.strictEqual(await delivered({ command }), "")
-    assert.deepEqual(JSON.parse(readFileSync(input, "utf8")), facts)
-    assert.strictEqual(readFileSync(variables, "utf8"), "failed|7|first\nsecond")
+    assert.deepEqual(JSON.parse(readFileSync(input, "utf8")), { ...facts, message: "first" })
+    assert.strictEqual(readFileSync(variables, "utf8"), "failed|7|first")
   })
 
   it("that fails is a warning with its last line", async () => {
@@ -122,7 +122,7 @@ describe("an alert to a webhook", () => {
     const received = await withServer([503, 200], async (address) => {
       assert.strictEqual(await delivered({ webhook: new URL("/hook", address) }), "")
     })
-    const post = { method: "POST", type: "application/json", json: facts }
+    const post = { method: "POST", type: "application/json", json: { ...facts, message: "first" } }
     assert.deepEqual(received, [post, post])
   })
 
@@ -178,6 +178,50 @@ describe.skipIf(process.platform === "win32")("a run with alerts", () => {
       )
       assert.deepInclude(told[1], { run: second.runDir, seed: 1, environment: "CartPole-v1", algorithm: "ppo" })
     }))
+
+  it("tells why a run failed, and that one was stopped", { tags: "slow" }, () =>
+    withFolder(async (folder) => {
+      const log = join(folder, "alerts.jsonl")
+      const told = () =>
+        readFileSync(log, "utf8")
+          .trim()
+          .split("\n")
+          .map((line): Record<string, unknown> => JSON.parse(line))
+      const results = join(folder, "results")
+      const alert = ["--alert", `ended: cat >> ${log}`, "--results-dir", results, "--quiet"]
+      const callback = '[Callback.make({ name: "bug", afterUpdate: () => { throw new Error("my own bug") } })]'
+      const failing = write(folder, "fails.ts", program(`callbacks: ${callback}`, "Callback, CartPole, Ppo, Train"))
+      const failed = await effect(["run", failing, ...alert])
+      assert.strictEqual(failed.code, 1, failed.stderr)
+      assert.strictEqual(told()[0].event, "failed")
+      assert.match(String(told()[0].message), /^.*my own bug.*$/)
+
+      const long = write(folder, "long.ts", program("").replace("totalSteps: 2048", "totalSteps: 200_000_000"))
+      const running = begin(["run", long, ...alert])
+      const runs = () => globSync(join(results, "*/*long*/*/0001"))
+      await until(() => runs().length === 1 && isTraining(runs()[0]))
+      running.interrupt()
+      assert.strictEqual((await running.ended).code, 130)
+      assert.deepInclude(told()[1], { event: "stopped", name: "long" })
+    }),
+  )
+
+  it("tells once that a sweep has ended", { tags: "slow" }, () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(""))
+      const log = join(folder, "alerts.jsonl")
+      const flags = ["--alert", `ended: cat >> ${log}`, "--results-dir", join(folder, "results"), "--quiet"]
+      const { code, stderr } = await effect(["run", file, "--seeds", "1..2", ...flags])
+      assert.strictEqual(code, 0, stderr)
+      assert.deepEqual(
+        readFileSync(log, "utf8")
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line)),
+        [{ event: "finished", run: join(folder, "results"), name: "train" }],
+      )
+    }),
+  )
 
   it("are refused before anything is trained, if they are written wrongly", () =>
     withFolder(async (folder) => {

@@ -58,7 +58,11 @@ export const savePicture = async (title, picture, type) => {
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg")
   copy.setAttribute("width", String(width))
   copy.setAttribute("height", String(height))
-  copy.setAttribute("style", `background: ${colorOf("--card")}`)
+  // The page's policy forbids a style for the background, so it is a shape.
+  const background = document.createElementNS("http://www.w3.org/2000/svg", "rect")
+  for (const [name, value] of Object.entries({ width, height, fill: colorOf("--card") }))
+    background.setAttribute(name, String(value))
+  copy.prepend(background)
   const text = new XMLSerializer().serializeToString(copy)
   // A picture of the page is small, so it is rendered in four times its size.
   const blob = type === "PNG" ? await pngOf(text, width * 4, height * 4) : svgBlob(text)

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { evaluationReport } from "./evaluationReport.ts"
 import type { ScoredValidation } from "./curves/scoreCurves.ts"
 import { checkpointsIn } from "./play/checkpoints.ts"
+import { promptsReport } from "./promptsReport.ts"
 import type { ResultsFolder } from "./results-node.ts"
 import { fields, finite, parsed } from "./json.ts"
 import type { RunSummary } from "./RunSummary.ts"
@@ -44,6 +45,10 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
     validations: returns === undefined || isAgent ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
     /** The report of a finished evaluation. */
     report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,
+    /** The candidates of a run that learns prompts; null for other runs. */
+    prompts: promptsReport(
+      (yield* run.kind) === "prompts" ? yield* files.text(`${path}/${Layout.prompts.candidates}`) : undefined,
+    ),
     system: system === undefined ? null : systemCurves(system),
     /** The last lines of `run.log`. */
     log: (yield* run.log(64 * 1024)).slice(-logLines),

@@ -17,6 +17,7 @@ import { viewControls } from "../parts/viewControls.js"
 import { makeTranscripts } from "../transcripts/transcripts.js"
 import { makeEpisodes } from "./episodes.js"
 import { makeLabels } from "./labels.js"
+import { makePrompts } from "./prompts.js"
 import { makeReport } from "./report.js"
 import { makeConfig, makeFiles, makeLog, makeValidations } from "./sections.js"
 import { makeSystem } from "./system.js"
@@ -62,6 +63,7 @@ const makePage = (state, seen, path) => {
     metricsCard: el("section.card", el("h2", "Metrics"), metrics.element),
     labels: makeLabels(state, path),
     report: makeReport(),
+    prompts: makePrompts(),
     episodes: makeEpisodes(path),
     game: makeGame(path),
     transcripts: makeTranscripts(state, seen, path),
@@ -88,6 +90,7 @@ const bodyOf = (page) =>
     "div",
     page.labels.element,
     page.report.element,
+    page.prompts.element,
     page.controls,
     page.drawings,
     page.metricsCard,
@@ -116,7 +119,7 @@ const failed = ({ problem, body, source, path }, error) => {
 
 /** Shows the newest data of the run. */
 const show = (page) => {
-  const { path, heading, problem, body, report, episodes, game, transcripts, system } = page
+  const { path, heading, problem, body, report, prompts, episodes, game, transcripts, system } = page
   const { validations, log, config, files } = page
   const { detail } = page.source.of(path)
   const { summary: run } = detail
@@ -132,7 +135,7 @@ const show = (page) => {
   problem.textContent = ""
   body.hidden = false
   draw(page)
-  const sections = [page.labels, report, episodes, game, transcripts, system, validations, log, config, files]
+  const sections = [page.labels, report, prompts, episodes, game, transcripts, system, validations, log, config, files]
   for (const section of sections) section.show(detail)
   const isTrained = run.kind === "run"
   for (const one of [page.controls, page.drawings, page.metricsCard, validations.element]) one.hidden = !isTrained

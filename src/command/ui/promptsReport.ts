@@ -1,0 +1,42 @@
+/**
+ * Reads the candidates of a run that learns prompts from its `candidates.json`, for the run's page: the tree, the front and the
+ * scores with intervals.
+ */
+import { Option, Schema } from "effect"
+import { CandidatesFile } from "../../agents/prompts/Prompts.ts"
+import { interval } from "../../base/statistics/intervals.ts"
+import { parsed } from "./json.ts"
+
+/** The page shows at most so many candidates. */
+const mostCandidates = 500
+
+const decode = Schema.decodeUnknownOption(CandidatesFile)
+
+/** Tells whether each candidate was made from earlier ones, so that they form a tree, and has scores on the same tasks. */
+const isTree = ({ candidates, best }: typeof CandidatesFile.Type): boolean =>
+  best < candidates.length &&
+  candidates.every(
+    ({ parents, scores }, index) =>
+      (index === 0 ? parents.length === 0 : parents.length > 0) &&
+      parents.every((parent) => parent >= 0 && parent < index) &&
+      scores.length > 0 &&
+      scores.length === candidates[0].scores.length,
+  )
+
+/** Returns the candidates in the text of a `candidates.json`; null if there are none, or if the file is damaged. */
+export const promptsReport = (text: string | undefined) => {
+  const file = text === undefined ? undefined : Option.getOrUndefined(decode(parsed(text)))
+  if (file === undefined || !isTree(file)) return null
+  const { best, candidates, iterations, metricCalls } = file
+  const highest = candidates[0].scores.map((_, task) => Math.max(...candidates.map(({ scores }) => scores[task])))
+  const shown = candidates.slice(0, mostCandidates).map(({ texts, parents, scores, foundAfter }) => ({
+    texts,
+    parents,
+    foundAfter,
+    ...interval(scores),
+    tasks: scores.length,
+    /** The number of tasks on which no candidate is better. */
+    inFront: scores.filter((score, task) => score === highest[task]).length,
+  }))
+  return { best, metricCalls, iterations: iterations.length, left: candidates.length - shown.length, candidates: shown }
+}

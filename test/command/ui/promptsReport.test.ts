@@ -1,0 +1,48 @@
+import { assert, describe, it } from "@effect/vitest"
+import { promptsReport } from "../../../src/command/ui/promptsReport.ts"
+
+const candidate = (text: string, parents: ReadonlyArray<number>, scores: ReadonlyArray<number>) => ({
+  texts: { system_prompt: text },
+  parents,
+  scores,
+  nextText: 0,
+  foundAfter: 4 * parents.length,
+})
+const file = (candidates: ReadonlyArray<object>, best = 0) =>
+  JSON.stringify({
+    best,
+    candidates,
+    iterations: [],
+    metricCalls: 12,
+    tokens: 5,
+    merges: { due: 0, accepted: 0, isNext: false, triplets: [], origins: [] },
+  })
+
+describe("the candidates on a run's page", () => {
+  it("have their scores with intervals, and the number of tasks on which none is better", () => {
+    const report = promptsReport(file([candidate("a", [], [0, 1, 0]), candidate("b", [0], [1, 1, 0])], 1))
+    assert.deepInclude(report, { best: 1, metricCalls: 12, iterations: 0, left: 0 })
+    assert.deepStrictEqual(
+      report?.candidates.map(({ mean, inFront, tasks, parents }) => [Number(mean.toFixed(3)), inFront, tasks, parents]),
+      [
+        [0.333, 2, 3, []],
+        [0.667, 3, 3, [0]],
+      ],
+    )
+  })
+
+  it("are left out if the file is missing or damaged", () => {
+    const seed = candidate("a", [], [0, 1])
+    assert.isNull(promptsReport(undefined))
+    for (const text of [
+      "{",
+      "{}",
+      file([]),
+      file([seed], 1),
+      file([candidate("a", [0], [0, 1])]),
+      file([seed, candidate("b", [2], [1, 1]), candidate("c", [1], [1, 1])]),
+      file([seed, candidate("b", [0], [1])]),
+    ])
+      assert.isNull(promptsReport(text), text)
+  })
+})

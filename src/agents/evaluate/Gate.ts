@@ -2,7 +2,7 @@
  * Judges whether an evaluation is good enough, for tests and continuous integration. `score` compares the mean of a scorer
  * with a limit; `regression` judges the comparison with an earlier evaluation of the same tasks. Both respect the direction of
  * the scorer: for costs such as `tokens`, a limit is an upper one, and more is a regression. These are pure functions. The
- * command `effect eval` and the matchers of `effect-rl/vitest` call them.
+ * command `effect eval` calls them, and so can tests.
  *
  * @example
  * ```ts

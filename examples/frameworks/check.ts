@@ -59,7 +59,7 @@ const hasOpenAi = async (): Promise<boolean> =>
 const program = Effect.gen(function* () {
   const server = yield* serve({ say })
   const chosen = process.argv.slice(2)
-  const all = readdirSync(here).filter((name) => /^(?!check|questions|mcp-server).*\.(ts|yaml)$/.test(name))
+  const all = readdirSync(here).filter((name) => /^(?!check|questions|mcp-server|train).*\.(ts|yaml)$/.test(name))
   for (const file of all.filter((name) => chosen.length === 0 || chosen.includes(name))) {
     if (file === "python-openai.yaml" && !(yield* Effect.promise(hasOpenAi))) {
       console.log(`${file}: left out, because Python has no package openai`)

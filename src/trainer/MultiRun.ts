@@ -11,7 +11,8 @@
  * })
  * ```
  */
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
+import { withOwnKinds } from "../agents/agent/Agents.ts"
 import { checkAll, ConfigError } from "../base/config/Config.ts"
 import type { RunResult } from "../run/RunResult.ts"
 import type * as Run from "../run/Run.ts"
@@ -31,10 +32,19 @@ export interface Where {
   readonly lines?: ReadonlyMap<string, string>
 }
 
-/** Makes an Effect that trains all runs of a config, which is plain data such as a parsed YAML file. */
-export const fromConfig = Effect.fnUntraced(function* (
+/**
+ * Makes an Effect that trains all runs of a config, which is plain data such as a parsed YAML file. In code, the `type` of a
+ * run's agent may be a kind of agent, such as one that `FunctionAgent.make` returns.
+ */
+export const fromConfig = (
   config: unknown,
-  { baseDir = ".", lines = new Map() }: Where = {},
+  where: Where = {},
+): Effect.Effect<RunResult, ConfigError | TrainerError | Run.RunError, Exclude<MultiRunNeeds, Scope.Scope>> =>
+  Effect.scoped(withOwnKinds(config, (named) => fromNamed(named, where)))
+
+const fromNamed = Effect.fnUntraced(function* (
+  config: unknown,
+  { baseDir = ".", lines = new Map() }: Where,
 ): Effect.fn.Return<RunResult, ConfigError | TrainerError | Run.RunError, MultiRunNeeds> {
   const options = yield* RunOptions
   const { settings, effective, from, warnings } = yield* readConfig({ config, baseDir, lines, options })
@@ -47,4 +57,4 @@ export const fromConfig = Effect.fnUntraced(function* (
   const { population, onPlanned } = options
   const prepared = { settings, base, effective, population: population ?? {}, from, baseDir, onPlanned, warnings }
   return yield* execute(prepared)
-}, Effect.scoped)
+})

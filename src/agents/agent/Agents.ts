@@ -11,7 +11,7 @@
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { choiceHint } from "../../base/config/closest.ts"
-import { ConfigError, display, isPlain, toCamelCase } from "../../base/config/Config.ts"
+import { ConfigError, display, isPlain, type Plain, toCamelCase } from "../../base/config/Config.ts"
 import { bounded, real, withDefault } from "../../base/config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as CommandAgent from "./CommandAgent.ts"
@@ -142,9 +142,23 @@ const nameKind = (agent: unknown, kinds: Set<AgentKind>): unknown => {
   return { ...agent, type: agent.type.type }
 }
 
+/** Replaces the kinds in the sections of a config that hold agents by their names, and adds them to `kinds`. */
+const nameKinds = (config: Plain, kinds: Set<AgentKind>): Plain => {
+  const named: Record<string, unknown> = { ...config }
+  const { agent, agents, runs } = config
+  if (agent !== undefined) named.agent = nameKind(agent, kinds)
+  if (Array.isArray(agents)) named.agents = agents.map((one) => nameKind(one, kinds))
+  else if (isPlain(agents)) named.agents = mapValues(agents, (one) => nameKind(one, kinds))
+  if (isPlain(runs)) named.runs = mapValues(runs, (run) => (isPlain(run) ? nameKinds(run, kinds) : run))
+  return named
+}
+
+const mapValues = (record: Plain, change: (value: unknown) => unknown): Plain =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]))
+
 /**
- * Lets configs that are made in code have kinds of agents as values: `agent: myKind`, `agent: { type: myKind, … }`, and the
- * same in `agents`. Passes on the config with the names of these kinds, and makes them known to it.
+ * Lets configs that are made in code have kinds of agents as values: `agent: myKind`, `agent: { type: myKind, … }`, the same
+ * in `agents`, and in the runs of a trainer. Passes on the config with the names of these kinds, and makes them known to it.
  */
 export const withOwnKinds = Effect.fnUntraced(function* <A, E, R>(
   config: unknown,
@@ -152,15 +166,7 @@ export const withOwnKinds = Effect.fnUntraced(function* <A, E, R>(
 ): Effect.fn.Return<A, E | ConfigError, R> {
   if (!isPlain(config)) return yield* use(config)
   const kinds = new Set<AgentKind>()
-  const { agents } = config
-  const all = Array.isArray(agents)
-    ? agents.map((agent) => nameKind(agent, kinds))
-    : isPlain(agents) && Object.fromEntries(Object.entries(agents).map(([name, one]) => [name, nameKind(one, kinds)]))
-  const named = {
-    ...config,
-    ...("agent" in config && { agent: nameKind(config.agent, kinds) }),
-    ...(all !== false && { agents: all }),
-  }
+  const named = nameKinds(config, kinds)
   const types = [...kinds].map(({ type }) => type)
   const twice = types.find((type, at) => types.indexOf(type) !== at)
   if (twice !== undefined) {

@@ -94,12 +94,14 @@ export const requestOf = ({
 export const systemMessages = (prompt: string | null | undefined): ReadonlyArray<ChatMessage> =>
   prompt === null || prompt === undefined || prompt === "" ? [] : [{ role: "system", content: prompt }]
 
-const incompleteFeedback =
+export const incompleteFeedback =
   "Your answer was longer than it may be and was cut off, so it was not acted upon. Answer more briefly."
 
 /** Tells whether a completion was cut off at its length limit and must therefore be refused. */
-export const isIncomplete = ({ finishReason }: Completion, settings: AgentSettings): boolean =>
-  finishReason === "length" && settings.rejectIncompleteCompletions !== false
+export const isIncomplete = (
+  { finishReason }: Pick<Completion, "finishReason">,
+  settings: Pick<AgentSettings, "rejectIncompleteCompletions">,
+): boolean => finishReason === "length" && settings.rejectIncompleteCompletions !== false
 
 const asToolMessage = ({ toolCallId, toolName, content, isError }: ToolResult): ChatMessage => ({
   role: "tool",

@@ -136,6 +136,33 @@ describe("an agent that is a function", () => {
     }),
   )
 
+  it.effect("is asked again after an answer that cannot be used, with the observation and what was wrong", () =>
+    Effect.gen(function* () {
+      const boxes = FunctionAgent.make("boxes", ({ text, refused }) =>
+        refused.length === 0 ? "7" : `${text} ${refused[0].answer} \\boxed{7}`,
+      )
+      const { agent } = yield* made(boxes, { parser: "boxed" })
+      const first = yield* agent.act({ _tag: "Observation", text: "3 + 4?" })
+      assert.strictEqual(first.outcome._tag, "NoAction")
+      const feedback = first.outcome._tag === "NoAction" ? first.outcome.feedback : ""
+      const second = yield* agent.act({ _tag: "Observation", text: feedback })
+      assert.deepStrictEqual(second.outcome, { _tag: "Act", action: "7", reward: 0 })
+      assert.strictEqual(second.calls[0].completion.content, "3 + 4? 7 \\boxed{7}")
+    }),
+  )
+
+  it.effect("is refused an answer that was cut off, as other agents are", () =>
+    Effect.gen(function* () {
+      const asking = FunctionAgent.make("asking", ({ text }, { lm }) => lm.ask(text))
+      const cutOff = () => ({ content: "it is seve", finishReason: "length" as const })
+      const { outcome, calls } = yield* asks(asking, withModel, cutOff)
+      assert.strictEqual(outcome._tag, "NoAction")
+      assert.isTrue(calls[0].incomplete)
+      const accepted = yield* asks(asking, { ...withModel, reject_incomplete_completions: false }, cutOff)
+      assert.strictEqual(accepted.outcome._tag, "Act")
+    }),
+  )
+
   it.effect("gets a seed that depends on the episode alone, its options, and texts from outside", () =>
     Effect.gen(function* () {
       const shows = FunctionAgent.make("shows", (_, { seed, options, text }) =>

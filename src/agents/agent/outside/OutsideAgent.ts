@@ -14,7 +14,8 @@ import { LmError } from "../../lm/LmError.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import type { Agent, AgentFailure, AgentInput, AgentTurn, ModelCall, StepResult } from "../Agent.ts"
 import { AgentError } from "../AgentError.ts"
-import type { Parser } from "../Parser.ts"
+import { incompleteFeedback, isIncomplete } from "../Conversation.ts"
+import { type Parser, refused } from "../Parser.ts"
 import { answerOf, type OutsideAnswer, type OutsideTask } from "./answers.ts"
 
 /** The model of an agent with code of its own. All its calls pass our limits, budget, retries and cache, and are recorded. */
@@ -50,6 +51,8 @@ interface OutsideParts {
   /** The model; null if the config names none. */
   readonly lm: { readonly service: LmService; readonly base: Omit<LmRequest, "messages"> } | null
   readonly parser: Parser
+  /** Whether an answer is refused that is the text of a call which was cut off at its length limit. */
+  readonly rejectIncompleteCompletions: boolean
   readonly timeoutS: number
   readonly maxRetries: number
   /** Limits the turns that are taken at the same time; null sets no limit. */
@@ -63,9 +66,19 @@ interface OutsideState {
   text: string
   tools: OutsideTask["tools"]
   toolResults: OutsideTask["toolResults"]
+  refused: OutsideTask["refused"]
+  /** The answer of the last turn if it could not be used; null otherwise. */
+  unusable: string | null
 }
 
-const newState = (): OutsideState => ({ turns: [], text: "", tools: [], toolResults: [] })
+const newState = (): OutsideState => ({
+  turns: [],
+  text: "",
+  tools: [],
+  toolResults: [],
+  refused: [],
+  unusable: null,
+})
 
 const failure = (type: string, problem: string) => new AgentError({ agent: type, message: `${type}: ${problem}` })
 
@@ -195,32 +208,42 @@ const turn = Effect.fnUntraced(function* (
   state: OutsideState,
 ): Effect.fn.Return<AgentTurn, AgentFailure> {
   const { type, parser, maxRetries, atOnce } = parts
-  const task: OutsideTask = { ...state }
+  const { unusable: _, ...task } = state
   const asking = Effect.retry(attempt(parts, task), {
     times: maxRetries,
     schedule: pauses,
     while: (error) => error._tag === "AgentError",
   })
-  const { answer, calls, reward } = yield* atOnce === null ? asking : atOnce.withPermit(asking)
-  const recorded = calls.length === 0 ? [wholeCall(type, task, answer)] : calls
+  const { answer, calls: made, reward } = yield* atOnce === null ? asking : atOnce.withPermit(asking)
+  const recorded = made.length === 0 ? [wholeCall(type, task, answer)] : made
   const last = recorded[recorded.length - 1]
-  const ending = (end: Pick<ModelCall, "target" | "parsed">) => [...recorded.slice(0, -1), { ...last, ...end }]
+  const ending = (end: Pick<ModelCall, "target" | "parsed"> & Partial<Pick<ModelCall, "incomplete">>) => [
+    ...recorded.slice(0, -1),
+    { ...last, ...end },
+  ]
   if (answer.call.length > 0)
     return {
       calls: ending({ target: "external", parsed: null }),
       outcome: { _tag: "CallTools", toolCalls: answer.call },
     }
-  const parsed = parser(answer.text)
-  const outcome: AgentTurn["outcome"] =
-    parsed._tag === "Parsed"
-      ? { _tag: "Act", action: parsed.action, reward: parsed.reward + reward }
-      : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
-  return { calls: ending({ target: "env", parsed }), outcome }
+  const incomplete = isIncomplete(last.completion, parts) && last.completion.content.trim() === answer.text.trim()
+  const parsed = incomplete ? refused(incompleteFeedback) : parser(answer.text)
+  const calls = ending({ target: "env", parsed, incomplete })
+  if (parsed._tag === "Parsed")
+    return { calls, outcome: { _tag: "Act", action: parsed.action, reward: parsed.reward + reward } }
+  state.unusable = answer.text
+  return { calls, outcome: { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward } }
 })
 
+/** Takes the next input. After an answer that could not be used, that is the feedback, and the observation stays. */
 const take = (state: OutsideState, input: AgentInput): void => {
-  if (input._tag === "ToolResults") state.toolResults = [...state.toolResults, ...input.results]
-  else Object.assign(state, { text: input.text, toolResults: [], ...(input.tools && { tools: input.tools }) })
+  if (input._tag === "ToolResults") {
+    state.toolResults = [...state.toolResults, ...input.results]
+    return
+  }
+  if (state.unusable === null) Object.assign(state, { text: input.text, refused: [] })
+  else state.refused = [...state.refused, { answer: state.unusable, feedback: input.text }]
+  Object.assign(state, { toolResults: [], unusable: null, ...(input.tools && { tools: input.tools }) })
 }
 
 const observe = (state: OutsideState, { action, feedback }: StepResult): void => {

@@ -20,6 +20,8 @@ export interface OutsideTask {
   readonly tools: ReadonlyArray<ToolSpec>
   /** The results of the tools that the agent has called for this observation. */
   readonly toolResults: ReadonlyArray<ToolResult>
+  /** The agent's earlier answers to this observation, which could not be used, with what was wrong with them. */
+  readonly refused: ReadonlyArray<{ readonly answer: string; readonly feedback: string }>
 }
 
 /** A call of a tool in an answer, by the names of this library or of the AI SDK. */

@@ -21,6 +21,8 @@ export const fields = <Type extends string>(type: Type) => ({
   lmConfig: withDefault(Schema.NullOr(LmConfig), null),
   /** The parser, which finds the action in an answer, as for other agents. */
   parser: withDefault(ParserConfig, "whole"),
+  /** Whether an answer is refused, and the agent asked again, if it is the text of a call that was cut off at its limit. */
+  rejectIncompleteCompletions: withDefault(Schema.Boolean, true),
   /** Asks the server for the tokens of every call, to train on. */
   traceTokens: withDefault(Schema.Boolean, false),
   /** Settings of the agent's own. A function gets their keys in camelCase, a program or a server in snake_case. */
@@ -76,7 +78,7 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
     /** The texts for which the agent has asked so far, with its own values. */
     const own = new Map<string, string>()
     const permitted = permit(config, from)
-    const { lmConfig, parser, timeoutS, maxRetries, concurrency } = config
+    const { lmConfig, parser, timeoutS, maxRetries, concurrency, rejectIncompleteCompletions } = config
     return {
       type,
       config: isPlain(encoded) ? encoded : {},
@@ -95,6 +97,7 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
           type,
           lm: modelOf(config, yield* Lm),
           parser: fromConfig(parser),
+          rejectIncompleteCompletions,
           timeoutS,
           maxRetries,
           atOnce: concurrency === null ? null : yield* Semaphore.make(concurrency),

@@ -26,9 +26,17 @@ export const sentTask = Effect.fnUntraced(function* (
   const opened = yield* session
   const address: ModelAddress | null =
     opened === null ? null : { name: model.name, baseUrl: opened.baseUrl, apiKey: Redacted.value(opened.apiKey) }
-  const { text, turns, tools, toolResults } = task
+  const { text, turns, tools, toolResults, refused } = task
   const results = toolResults.map(({ toolName: name, content, isError }) => ({ name, content, isError }))
-  const renamed = toSnakeCase({ text, turns, toolResults: results, seed, options: config.options, model: address })
+  const renamed = toSnakeCase({
+    text,
+    turns,
+    toolResults: results,
+    refused,
+    seed,
+    options: config.options,
+    model: address,
+  })
   // Tools have JSON Schemas, and texts have names of the user's, so their keys stay as they are.
   return { text: JSON.stringify(Object.assign({}, renamed, { tools, texts })), model: address } satisfies SentTask
 })

@@ -46,8 +46,9 @@ const make = ({ id, expression, metadata = {} }: ArithmeticTaskOptions): TextEnv
     metadata,
     maxSteps: 1,
     ...EnvTool.all([calculator]),
-    demonstrate: (seen, _, made) =>
-      made === 0 ? { name: calculator.spec.name, arguments: JSON.stringify({ expression }) } : seen,
+    // The answer is the result of the tool, whether it was the task's own or an agent's.
+    demonstrate: (_seen, _random, made) =>
+      made === 0 ? { name: calculator.spec.name, arguments: JSON.stringify({ expression }) } : target,
     begin: () => ({ state: null, observation: `What is ${expression}?` }),
     step: (state, answer) => ({
       state,

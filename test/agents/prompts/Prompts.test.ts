@@ -1,7 +1,15 @@
+import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, FileSystem } from "effect"
 import * as FunctionAgent from "../../../src/agents/agent/FunctionAgent.ts"
 import { config, learned } from "./support.ts"
+
+const temporary = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
+
+const withReflection = (lm: Record<string, unknown>, max = 100) => ({
+  ...config,
+  learner: { ...Object(config["learner"]), reflection_lm_config: lm, max_metric_calls: max },
+})
 
 const json = (text: string | undefined): Record<string, unknown> => JSON.parse(text ?? "null")
 
@@ -11,11 +19,11 @@ describe("a run that learns prompts", () => {
       const { result, files } = yield* learned(config)
       assert.isAbove(result.best, 0)
       assert.strictEqual(result.endedBy, "metric_calls")
-      assert.isAtMost(result.steps, 150)
+      assert.isAtMost(result.steps, 100)
       const { testScores: test } = result
-      assert.strictEqual(test?.tasks, 30)
+      assert.strictEqual(test?.tasks, 20)
       assert.strictEqual(test?.seed.mean, 0)
-      assert.isAbove(test?.difference.low ?? 0, 0.3)
+      assert.isAbove(test?.difference.low ?? 0, 0.1)
       assert.match(String(json(files.get("texts.json"))["system_prompt"]), /^RULE: \[\w+\] -> \w+; RULE/)
       const { candidates, best } = json(files.get("candidates.json"))
       assert.strictEqual(Array.isArray(candidates) && candidates.length, result.candidates)
@@ -45,7 +53,7 @@ describe("a run that learns prompts", () => {
       })
       const { result, files } = yield* learned({ ...config, agent: { type: coder } })
       assert.deepStrictEqual(Object.keys(json(files.get("texts.json"))), ["rules"])
-      assert.isAbove(result.testScores?.difference.low ?? 0, 0.3)
+      assert.isAbove(result.testScores?.difference.low ?? 0, 0.1)
     }),
   )
 
@@ -81,7 +89,7 @@ describe("a stopped run", () => {
       const whole = yield* learned(config)
       const answers = (text: string | undefined) => (text ?? "").trimEnd().split("\n").length
       const total = answers(whole.files.get("prompts.jsonl"))
-      for (const share of [0.02, 0.2, 0.5, 0.9, 1]) {
+      for (const share of [0.05, 0.5, 0.95]) {
         // What a killed process leaves behind: the journal up to some line, and a part of the next one.
         const lines = (whole.files.get("prompts.jsonl") ?? "").split("\n")
         const kept = lines.slice(0, Math.max(1, Math.floor(total * share)))
@@ -111,10 +119,43 @@ describe("a stopped run", () => {
       })
       const files = new Map<string, Uint8Array>()
       const short = yield* learned(withBudget(60), { files })
-      const longer = yield* learned(withBudget(150), { files, resume: short.result.runDir })
-      const whole = yield* learned(withBudget(150))
+      const longer = yield* learned(withBudget(100), { files, resume: short.result.runDir })
+      const whole = yield* learned(withBudget(100))
       assert.strictEqual(longer.result.digest, whole.result.digest)
     }),
+  )
+
+  it.effect("keeps its answers if the reflection model fails for good, and continues when it answers again", () =>
+    Effect.gen(function* () {
+      const whole = yield* learned(config)
+      const directory = yield* temporary
+      const files = new Map<string, Uint8Array>()
+      const nothing = { model: "scripted:reader", cache: "replay", cache_dir: directory }
+      const error = yield* Effect.flip(learned(withReflection(nothing), { files }))
+      assert.strictEqual(error._tag, "LmError")
+      assert.include(error.message, "no answer to the request")
+      const [run = ""] = [...files.keys()].flatMap((path) => /^(.*)\/prompts\.jsonl$/.exec(path)?.[1] ?? [])
+      const kept = new TextDecoder().decode(files.get(`${run}/prompts.jsonl`)).split("\n")
+      // The settings, the seed's validation, its texts, and the first minibatch.
+      assert.strictEqual(kept.length - 1, 1 + 12 + 1 + 3)
+      const { result } = yield* learned(config, { files, resume: run })
+      assert.strictEqual(result.digest, whole.result.digest)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
+  )
+
+  it.effect("is repeated from recorded answers, with the same digest", () =>
+    Effect.gen(function* () {
+      const cache_dir = yield* temporary
+      const cached = (cache: string) => {
+        const lm_config = { model: "scripted:reader", temperature: 1, cache, cache_dir }
+        const agent = { ...Object(config["agent"]), lm_config }
+        return learned({ ...withReflection({ ...lm_config }, 50), agent, test_dataset: null })
+      }
+      const recorded = yield* cached("record")
+      const replayed = yield* cached("replay")
+      assert.strictEqual(replayed.result.digest, recorded.result.digest)
+      assert.isAbove(replayed.result.best, 0)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
   )
 
   it.effect("is not resumed with another agent", () =>

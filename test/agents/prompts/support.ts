@@ -17,8 +17,8 @@ export const config: Plain = {
   agent: { type: "memoryless_agent", system_prompt: "Answer.", lm_config: { model: "scripted:reader" } },
   dataset: { ...codebook, num_tasks: 40, seed: 1 },
   validation_dataset: { ...codebook, num_tasks: 12, seed: 2 },
-  test_dataset: { ...codebook, num_tasks: 30, seed: 3 },
-  learner: { type: "gepa", reflection_lm_config: { model: "scripted:reader" }, max_metric_calls: 150 },
+  test_dataset: { ...codebook, num_tasks: 20, seed: 3 },
+  learner: { type: "gepa", reflection_lm_config: { model: "scripted:reader" }, max_metric_calls: 100 },
   workers: 4,
 }
 

@@ -16,7 +16,7 @@ import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
 import { failuresProblem } from "./failures.ts"
 import type { EvalFlags } from "./flags.ts"
-import { type Gates, gateProblem, judge, type Judgement } from "./gates.ts"
+import { firstScorer, type Gates, gateProblem, judge, type Judgement } from "./gates.ts"
 
 interface Conclusion {
   readonly gates: Gates
@@ -76,11 +76,13 @@ const writeReports = Effect.fnUntraced(function* (
   if (Option.isSome(junit)) {
     const { junit: junitOf } = yield* Effect.promise(() => import("../../../agents/evaluate/junit.ts"))
     const { readRows } = yield* Effect.promise(() => import("../../../agents/evaluate/Evaluations.ts"))
-    const [first] = report.agents.flatMap(({ scores }) => scores)
+    const scorer = firstScorer(config)
+    const summaries = report.agents.flatMap(({ scores }) => scores)
     const text = junitOf(yield* readRows(runDir), {
       name,
-      scorer: first?.scorer ?? "score",
-      direction: first?.direction ?? "none",
+      scorer,
+      // Without any score, there are only errors and skipped tests.
+      direction: summaries.find((one) => one.scorer === scorer)?.direction ?? "none",
       threshold: typeof config.passThreshold === "number" ? config.passThreshold : 1,
       gates: judgement.gates,
     })

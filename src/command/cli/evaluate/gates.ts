@@ -116,6 +116,9 @@ const namesAt = (config: Plain, key: "scorers" | "agents"): ReadonlyArray<string
   )
 }
 
+/** Returns the name of an evaluation's first scorer, which judges unless another one is named. */
+export const firstScorer = (config: Plain): string => namesAt(config, "scorers")[0] ?? "score"
+
 /** Tells whether a config's scorer of this name has no direction, so that it can't be judged. */
 const isUndirected = (config: Plain, scorer: string): boolean => {
   const items: ReadonlyArray<unknown> = Array.isArray(config.scorers) ? config.scorers : []
@@ -155,7 +158,7 @@ export const judge = Effect.fnUntraced(function* (
   { result, config, quiet }: { readonly result: EvaluationResult; readonly config: Plain; readonly quiet: boolean },
 ) {
   const { score, regression } = yield* gateModule
-  const [first] = namesAt(config, "scorers")
+  const first = firstScorer(config)
   const scores = failUnder.flatMap(({ scorer = first, value: limit }) =>
     score(result.report, { limit, scorer, strict, agents }),
   )

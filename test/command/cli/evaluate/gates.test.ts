@@ -161,6 +161,15 @@ describe("effect eval --summary and --junit", () => {
       const xml = readFileSync(join(folder, "out/junit.xml"), "utf8")
       assert.match(xml, /<testsuites name="&#60;b&#62;\|letters" tests="13" failures="13" errors="0"/)
 
+      // The first scorer decides, also if it scored nothing: this judge gives no verdict.
+      const judge = { type: "judge", rubric: "Is it polite?", lm_config: { model: "builtin:choice:Hm" } }
+      write(folder, "judged.yaml", evaluation(0, { scorers: [judge, "tokens"] }))
+      told(await effect(["eval", "judged.yaml", "--quiet", "--junit", "judged.xml"], folder))
+      assert.include(
+        readFileSync(join(folder, "judged.xml"), "utf8"),
+        '<skipped message="judge had nothing to score"/>',
+      )
+
       // Any other file is replaced; the one that the commands of a step share is appended to.
       const run = globSync(join(folder, "results/*/*/*/*"))[0]
       await effect(["eval", run, "--summary", "out/summary.md"], folder)

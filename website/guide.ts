@@ -57,6 +57,7 @@ export const guide: ReadonlyArray<Topic> = [
       "agents/prompts": "Prompts that learn",
       "agents/rollouts": "Rollouts",
       "agents/bring-your-agent": "Bring your agent",
+      "agents/gateway": "The gateway",
       "agents/in-code": "In code",
       multirun: "Train a small model",
       "algorithms/tokens": "Objectives on tokens",

@@ -98,6 +98,8 @@ const passedRefusal = (
 ): HttpServerResponse.HttpServerResponse | undefined => {
   const refusal = raw?.refusal ?? null
   if (refusal === null || error._tag !== "LmError" || error.reason !== "rejected") return undefined
+  // The agent must not follow a redirection.
+  if (refusal.status < 400) return undefined
   const type = parsedJson(refusal.text) === undefined ? "text/plain" : "application/json"
   return HttpServerResponse.text(refusal.text, { status: refusal.status, contentType: type, headers: doNotRetry })
 }

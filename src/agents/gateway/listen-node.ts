@@ -18,15 +18,23 @@ interface ListenOptions extends Omit<GatewayApp, "guard"> {
   readonly allowedHosts?: ReadonlyArray<string>
 }
 
+/** How long a connection without a request stays open. Proxies and clients close theirs after a minute or less. */
+const keepAliveMillis = 90_000
+
 /** Listens until the scope closes, and returns the port. */
 export const listen = Effect.fnUntraced(function* (
   options: ListenOptions,
 ): Effect.fn.Return<number, AgentError, Scope.Scope> {
   const guard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
   const server = createServer()
+  // Agents often wait for longer than Node's five seconds between two calls. A connection must not be closed just as the next
+  // call is sent, because that call would fail.
+  server.keepAliveTimeout = keepAliveMillis
   const listening = NodeHttpServer.layer(() => server, {
     host: options.host,
     port: options.port,
+    // Many agents may connect at the same moment.
+    backlog: 4096,
     gracefulShutdownTimeout: "200 millis",
   })
   yield* Layer.build(Layer.provide(HttpServer.serve(makeApp({ ...options, guard })), listening)).pipe(

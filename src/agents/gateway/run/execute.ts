@@ -3,7 +3,7 @@
  * once to the journal, and each session that ends becomes a line of the rollouts. An interruption is the usual end: the open
  * sessions are ended, and the results are written. A killed gateway resumes from its journal.
  */
-import { Clock, Deferred, Effect, Redacted, Schema, type Scope, Semaphore } from "effect"
+import { Clock, Deferred, Effect, Redacted, Schema, type Scope } from "effect"
 import { sameKey } from "../../../base/config/hostGuard.ts"
 import type { Plain } from "../../../base/config/plain.ts"
 import type { FormatError } from "../../../base/formats/FormatError.ts"
@@ -17,7 +17,6 @@ import type { RunFiles } from "../../../run/store/RunFiles.ts"
 import type { RunStore } from "../../../run/store/RunStore.ts"
 import type { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
-import { line } from "../../episode/rollouts/Rollouts.ts"
 import { LmRequest } from "../../lm/Chat.ts"
 import { callFiles } from "../../lm/callFiles.ts"
 import { CallContext, type LmService } from "../../lm/Lm.ts"
@@ -29,9 +28,9 @@ import { badRequest, type GatewayError, gatewayError } from "../GatewayError.ts"
 import { modelCallOf } from "../modelCall.ts"
 import { type Session, type SessionEnd, type SessionModel, Sessions, type SessionOptions } from "../Sessions.ts"
 import type { GatewayConfig } from "./GatewayConfig.ts"
-import * as Journal from "./journal.ts"
-import { type RecordedSession, rolloutOf } from "./rollout.ts"
+import type { JournalEntry } from "./journal.ts"
 import { noTotals, SessionRecords } from "./SessionRecords.ts"
+import { startWriting } from "./writer.ts"
 
 /** A gateway that is ready to start. */
 export interface PreparedGateway {
@@ -112,77 +111,22 @@ interface GatewayState {
   readonly records: SessionRecords
   readonly sessions: Sessions
   readonly sink: CallSink | null
-  /** Writes an entry to the journal and, if it ends a session, the session's rollout. */
-  readonly write: (entry: Journal.JournalEntry) => Effect.Effect<void>
+  /** Records an entry in the journal and, if it ends a session, the session's rollout. */
+  readonly write: (entry: JournalEntry) => Effect.Effect<void>
   /** How many sessions have begun. */
   begun: number
 }
-
-/** Makes the function that records an ended session: a line of the rollouts, and events for the logs and scores. */
-const openRollouts = Effect.fnUntraced(function* ({ totals }: SessionRecords) {
-  const { files, recording } = yield* CurrentRun
-  const append = yield* files.appending(Layout.trainRollouts)
-  return Effect.fnUntraced(function* (session: RecordedSession) {
-    const rollout = rolloutOf(session)
-    yield* append(line(rollout))
-    const episode = totals.sessions
-    const { ending, totalReward: score } = rollout
-    yield* recording.emit([
-      ...(session.reward === null
-        ? []
-        : [
-            {
-              _tag: "StepScored" as const,
-              mode: "train" as const,
-              seenEpisodes: episode - 1,
-              episode,
-              stepIndex: 1,
-              score,
-              episodeScore: score,
-              envId: session.id,
-              envType: "gateway",
-            },
-          ]),
-      {
-        _tag: "EpisodeEnded",
-        step: episode,
-        episode: episode - 1,
-        env: 0,
-        return: score,
-        length: session.calls.length,
-        terminated: ending.terminated,
-        truncated: ending.truncated,
-        truncationReason: ending.truncated ? "env" : null,
-      },
-    ])
-  })
-})
 
 /** Restores what an earlier process has recorded, and serves sessions until an interruption, or until a file can't be written. */
 const serve = Effect.fnUntraced(function* (prepared: PreparedGateway, records: SessionRecords) {
   const { config, onListening } = prepared
   const { files } = yield* CurrentRun
   const sessions = new Sessions(config.maxSessions)
-  const addRollout = yield* openRollouts(records)
-  const take = (entry: Journal.JournalEntry, append: Effect.Effect<void, RunStoreError> = Effect.void) =>
-    Effect.suspend(() => {
-      // The entry is added first, so that the entries of a session keep their order while others are written.
-      const ended = records.add(entry)
-      return ended === undefined ? append : Effect.andThen(append, addRollout(ended))
-    })
-  yield* Journal.readEarlier(files, (entry) => {
+  const broken = yield* Deferred.make<never, RunStoreError>()
+  const write = yield* startWriting(records, broken, (entry) => {
     if (entry._tag === "Call") Object.assign(prepared.spent, entry.spent)
     if (entry._tag === "Ended") sessions.remember(entry.id)
-    return take(entry)
   })
-  const append = yield* Journal.openJournal(files)
-  const oneAtATime = Semaphore.makeUnsafe(1)
-  const broken = yield* Deferred.make<never, RunStoreError>()
-  const write = (entry: Journal.JournalEntry): Effect.Effect<void> =>
-    Effect.uninterruptible(oneAtATime.withPermit(take(entry, append(entry)))).pipe(
-      Effect.catch((error) => Deferred.fail(broken, error)),
-      Effect.asVoid,
-    )
   // The agents of an earlier process have lost their keys with it.
   for (const id of records.ids) yield* write({ _tag: "Ended", id, how: "program" })
   const sink = config.lmConfig.logCalls ? callFiles(files) : null

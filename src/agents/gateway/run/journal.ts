@@ -71,8 +71,5 @@ export const readEarlier = Effect.fnUntraced(function* <E, R>(
   if (end < (yield* run.size(gatewayJournal))) yield* run.truncate(gatewayJournal, end)
 })
 
-/** Opens the journal, and returns a function that appends an entry. It must not be called again before it has returned. */
-export const openJournal = Effect.fnUntraced(function* (run: RunFiles) {
-  const append = yield* run.appending(gatewayJournal)
-  return (entry: JournalEntry) => Effect.suspend(() => append(`${sealed(entry)}\n`))
-})
+/** Encodes an entry as a line with its line feed. */
+export const lineOf = (entry: JournalEntry): string => `${sealed(entry)}\n`

@@ -1,5 +1,5 @@
 /** The pages of runs that are no trainings: evaluations, rollouts by themselves, and groups without a common step. */
-import { rmSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "vitest"
 import * as Rollouts from "../../../src/agents/episode/rollouts/Rollouts.ts"
@@ -55,6 +55,34 @@ inBrowser("what is no training", ({ page, served, text, count, click, drawn, set
           /^was_told − guesses\|tokens \(lower is better\)\|-10\.00\|[^|]+\|6\|0\|6\|/,
         )
         assert.include((await rows(2)) as ReadonlyArray<string>, "guesses|24|0|24|844|52|–")
+      })
+    }))
+
+  it("has the agreement of an evaluation's judge with labels", () =>
+    withFolder(async (folder) => {
+      const items = [1, 0, 1, 0].map((human) => ({ question: `Is it ${human}?`, answer: "yes", human }))
+      const lm_config = { model: "builtin:choice:SCORE=1" }
+      const config = {
+        dataset: { items, meta_fields: ["human"] },
+        agents: { mine: { type: "memoryless_agent", lm_config: { model: "builtin:choice:yes" } } },
+        scorers: [{ type: "judge", rubric: "Is it true?", label: "human", lm_config }],
+      }
+      const file = join(folder, "tasks.yaml")
+      writeFileSync(file, JSON.stringify(config))
+      const results = join(folder, "results")
+      const done = await effect(["eval", file, "--results-dir", results, "--quiet", "--trust"])
+      assert.strictEqual(done.code, 0, done.stderr)
+      await served(results, async (url) => {
+        await page.goto(url)
+        await count(".runs tbody tr", 1)
+        await click(".runs .box input")
+        await click("button.open")
+        await click(".member a")
+        await page.until("document.querySelectorAll('.report table').length === 3")
+        assert.deepStrictEqual(await rows(1), [
+          "judge and label|agent|agreement|kappa|95 %|answers|tasks",
+          "judge and human|mine|0.500|0.000|0.000 to 0.000|4|4",
+        ])
       })
     }))
 

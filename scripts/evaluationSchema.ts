@@ -5,7 +5,7 @@ import { closed } from "./closed.ts"
 import { evaluation, scorers } from "./evaluation.ts"
 import { agents, definitions, modelRef } from "./partSchemas.ts"
 
-const properties = (tree: Plain): Plain => (isPlain(tree.properties) ? tree.properties : {})
+export const properties = (tree: Plain): Plain => (isPlain(tree.properties) ? tree.properties : {})
 
 const name: Plain = { description: "The name of the agent in tables.", type: "string", minLength: 1 }
 
@@ -14,7 +14,7 @@ const namedAgents = (): ReadonlyArray<Plain> =>
   agents().map((agent) => ({ ...agent, properties: { name, ...properties(agent) } }))
 
 /** Makes the schema of a scorer. A scorer without required settings can be written as its name alone. */
-const scorer = (): Plain => {
+export const scorer = (): Plain => {
   const kinds = scorers()
   const withoutSettings = kinds
     .filter(({ schema }) => !isRequired(jsonSchema(schema), "rubric"))

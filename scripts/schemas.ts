@@ -1,5 +1,5 @@
 // Writes schemas/: config.schema.json (trainings), experiment.schema.json (language-model agents),
-// evaluation.schema.json, study.schema.json (for effect tune), multirun.schema.json (many runs in one trainer) and
+// evaluation.schema.json, prompts.schema.json (for runs that learn prompts), study.schema.json (for effect tune), multirun.schema.json (many runs in one trainer) and
 // orchestrator.schema.json (one of these runs), by which editors complete and check a config in YAML. `effect init` writes the schema's path
 // into a config's first line:
 //   # yaml-language-server: $schema=node_modules/effect-rl/schemas/config.schema.json
@@ -21,6 +21,7 @@ import { experimentSchema } from "./experimentSchema.ts"
 import { fileSchemas } from "./fileSchemas.ts"
 import type { Meanings } from "./meanings.ts"
 import { multirunSchema, orchestratorSchema } from "./multirunSchema.ts"
+import { promptsSchema } from "./promptsSchema.ts"
 import { algorithmMeanings, blockMeanings, trainerMeanings, trainMeanings } from "./settings.ts"
 import { withShared } from "./shared.ts"
 import { withSpellings } from "./spellings.ts"
@@ -131,6 +132,7 @@ export const schemas = (): ReadonlyMap<string, Plain> => {
     study: studySchema(),
     multirun: multirunSchema(),
     orchestrator: orchestratorSchema(),
+    prompts: promptsSchema(),
   }
   return new Map([
     ...Object.entries(configs).map(([name, schema]): [string, Plain] => [

@@ -16,6 +16,7 @@ import {
 } from "../src/rl/train/Settings.ts"
 import { ofAlgorithm, TrainerConfig } from "../src/rl/train/TrainerConfig.ts"
 import { evaluationSettings } from "./evaluation.ts"
+import { promptsSettings } from "./prompts.ts"
 import { experimentSettings } from "./experiment.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsOf } from "./meanings.ts"
@@ -78,7 +79,8 @@ These are the settings that \`Train.run\` takes (in camelCase), that \`--set\` a
 algorithm or env (\`--set algorithm.name=a2c\`, \`--set env=Acrobot-v1\`) drops the settings of the previous one.
 
 Agents that ask a language model have files of their own: [an experiment](#an-experiment), in which one learns, and
-[an evaluation](#an-evaluation), in which some are compared. \`effect init\` writes each of them. So has
+[an evaluation](#an-evaluation), in which some are compared. \`effect init\` writes each of them. So have
+[a run that learns prompts](#a-run-that-learns-prompts), and
 [a multi-run trainer](#a-multi-run-trainer), which trains the language model itself.
 
 ## A training
@@ -118,6 +120,7 @@ ${[...names, ...Object.keys(fromData)].sort().map(algorithm).join("\n\n")}
 
 ${experimentSettings()}
 ${evaluationSettings()}
+${promptsSettings()}
 ${multirunSettings()}`
 
 const target = new URL("../docs/settings.md", import.meta.url)

@@ -20,7 +20,7 @@ const limitFields = {
 }
 
 /** The learner that improves texts by reflection (GEPA). */
-const GepaLearner = Schema.Struct({
+export const GepaLearner = Schema.Struct({
   type: Schema.Literal("gepa"),
   /** The model that writes new texts. A strong model with a high temperature is best. */
   reflectionLmConfig: LmConfig,
@@ -41,7 +41,7 @@ const GepaLearner = Schema.Struct({
 })
 
 /** The learner that collects few-shot examples from the agent's own successes. */
-const BootstrapLearner = Schema.Struct({
+export const BootstrapLearner = Schema.Struct({
   type: Schema.Literal("bootstrap"),
   /** The name of the text that the examples replace; `examples` follows the system prompt. */
   text: withDefault(Schema.NonEmptyString, "examples"),
@@ -57,7 +57,7 @@ const BootstrapLearner = Schema.Struct({
 const Learner = Schema.Union([GepaLearner, BootstrapLearner])
 export type Learner = typeof Learner.Type
 
-const OutputSettings = Schema.Struct({
+export const OutputSettings = Schema.Struct({
   /** The folder in which the run's folder `YYYYMMDD_HHMMSS` is created; null uses the results folder of the command. */
   resultsDir: optional(Schema.NonEmptyString),
   /** The level of messages in `run.log` and the terminal: `ERROR`, `WARN`, `INFO` or `DEBUG`. */

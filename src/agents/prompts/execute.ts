@@ -21,6 +21,7 @@ import * as Layout from "../../run/Layout.ts"
 import type { Recorder } from "../../run/record/Recorder.ts"
 import * as Run from "../../run/Run.ts"
 import { speedOf } from "../../run/RunResult.ts"
+import { RunOptions } from "../../run/RunOptions.ts"
 import type { RunSpec } from "../../run/RunSpec.ts"
 import type { Part } from "../../run/store/FileTree.ts"
 import type { RunFiles } from "../../run/store/RunFiles.ts"
@@ -66,8 +67,11 @@ interface Progress {
 export const execute = Effect.fnUntraced(function* (
   prepared: PreparedPrompts,
 ): Effect.fn.Return<PromptsResult, ExecuteError, RunStore | Recorder | Scope.Scope> {
+  const { population = {}, onPlanned } = yield* RunOptions
+  const spec = specOf(prepared, population)
+  if (onPlanned !== undefined) yield* onPlanned(spec.identity, spec.config)
   return yield* Run.execute({
-    spec: specOf(prepared),
+    spec,
     startedAtMillis: yield* Clock.currentTimeMillis,
     place: prepared.place,
     results: [Layout.learntTexts, Layout.prompts.candidates],
@@ -79,14 +83,17 @@ export const execute = Effect.fnUntraced(function* (
   })
 })
 
-const specOf = ({ settings, sets, agent, effective }: PreparedPrompts): RunSpec => {
+const specOf = (
+  { settings, sets, agent, effective }: PreparedPrompts,
+  population: Readonly<Record<string, string>>,
+): RunSpec => {
   const { learner, seed } = settings
   const tasks = sets.train?.name ?? "none"
   return {
     kind: "prompts",
     identity: {
       name: settings.name,
-      population: { environment: derivedName(tasks), algorithm: derivedName(learner.type) },
+      population: { environment: derivedName(tasks), algorithm: derivedName(learner.type), ...population },
       seed,
     },
     config: effective,

@@ -57,6 +57,31 @@ describe("a run that learns prompts", () => {
     }),
   )
 
+  it.effect("begins with the texts of the config, and a function agent loads what was learned", () =>
+    Effect.gen(function* () {
+      const seen = new Set<string>()
+      const agent = FunctionAgent.make("told", (_, { text }) => {
+        seen.add(text("my_rules", "own"))
+        return "x"
+      })
+      const fs = yield* FileSystem.FileSystem
+      const directory = yield* temporary
+      yield* fs.writeFileString(`${directory}/texts.json`, '{"my_rules":"learned"}')
+      const learner = { ...Object(config["learner"]), max_metric_calls: 30 }
+      for (const [texts, expected] of [
+        [{ my_rules: "configured" }, "configured"],
+        [directory, "learned"],
+      ]) {
+        seen.clear()
+        const what = { ...config, agent: { type: agent, texts }, learner, test_dataset: null }
+        const { files } = yield* learned(what)
+        const [seed] = Object(json(files.get("candidates.json"))["candidates"])
+        assert.deepStrictEqual(seed.texts, { my_rules: expected })
+        assert.isFalse(seen.has("own"))
+      }
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
+  )
+
   it.effect("collects few-shot examples from successes", () =>
     Effect.gen(function* () {
       // It guesses some words, and copies the answers of the examples that it is shown.

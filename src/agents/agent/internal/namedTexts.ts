@@ -43,6 +43,17 @@ const readFile = Effect.fnUntraced(function* (file: string, from: From) {
   )
 })
 
+/** Reads the texts of the config of an agent with code of its own, which may ask for texts by any names. */
+export const readOutsideTexts = (
+  texts: typeof NamedTexts.Type | Texts,
+  from: From,
+): Effect.Effect<Texts, ConfigError, FileSystem.FileSystem | Path.Path> => {
+  if (typeof texts === "string") return readFile(texts, from)
+  return Effect.succeed(isPairs(texts) ? Object.fromEntries(texts) : texts)
+}
+
+const isPairs = Schema.is(TextPairs)
+
 /**
  * Reads the texts of an agent's config by name. Fails at a name that an agent with these prompts cannot have.
  */

@@ -7,6 +7,7 @@ import { LmConfig } from "../../lm/LmConfig.ts"
 import type { AgentKind, From } from "../AgentKind.ts"
 import { AgentTexts } from "../AgentTexts.ts"
 import { requestOf } from "../Conversation.ts"
+import { NamedTexts, readOutsideTexts } from "../internal/namedTexts.ts"
 import { fromConfig, ParserConfig } from "../Parser.ts"
 import { type AskOutside, make } from "./OutsideAgent.ts"
 
@@ -27,8 +28,11 @@ export const fields = <Type extends string>(type: Type) => ({
   traceTokens: withDefault(Schema.Boolean, false),
   /** Settings of the agent's own. A function gets their keys in camelCase, a program or a server in snake_case. */
   options: withDefault(Schema.Record(Schema.String, Schema.Json), {}),
-  /** Texts that replace the agent's own, by the names with which it asks for them. */
-  texts: withDefault(Schema.Record(Schema.String, Schema.String), {}),
+  /**
+   * Texts that replace the agent's own, by the names with which it asks for them: a record, `texts.json`, the folder of a run
+   * that learned texts, or pairs of a name and a text.
+   */
+  texts: withDefault(Schema.Union([NamedTexts, Schema.Record(Schema.String, Schema.String)]), {}),
   /** The seconds after which a turn without an answer fails. */
   timeoutS: withDefault(positiveBelow("seconds"), 600),
   /** How often a turn is tried again after a failure. The agent repeats everything that it does in the turn. */
@@ -77,21 +81,33 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
     const encoded: unknown = Schema.encodeSync(schema)(config)
     /** The texts for which the agent has asked so far, with its own values. */
     const own = new Map<string, string>()
+    /** The texts of the config. The keys of a record are in camelCase, but the names of texts need not be. */
+    const given = yield* readOutsideTexts(config.texts, from)
+    const byName: Readonly<Record<string, string | undefined>> = given
+    const givenFor = (name: string): string | undefined => byName[name] ?? byName[camelCase(name)]
     const permitted = permit(config, from)
     const { lmConfig, parser, timeoutS, maxRetries, concurrency, rejectIncompleteCompletions } = config
     return {
       type,
-      config: isPlain(encoded) ? encoded : {},
+      config: {
+        ...(isPlain(encoded) ? encoded : {}),
+        ...(typeof config.texts === "string" && { texts: Object.entries(given) }),
+      },
       lmConfig,
       permit: permitted,
-      texts: () => ({ ...Object.fromEntries(own), ...config.texts }),
+      texts: () => {
+        const asked = Object.fromEntries([...own].map(([name, value]) => [name, givenFor(name) ?? value]))
+        const names = new Set(Object.keys(asked).map(camelCase))
+        const others = Object.entries(given).filter(([name]) => !names.has(camelCase(name)))
+        return { ...Object.fromEntries(others), ...asked }
+      },
       make: Effect.gen(function* () {
         yield* permitted
-        const texts: Readonly<Record<string, string | undefined>> = { ...config.texts, ...(yield* AgentTexts) }
+        const replaced: Readonly<Record<string, string | undefined>> = yield* AgentTexts
+        const texts = { ...given, ...replaced }
         const text = (name: string, value: string): string => {
           own.set(name, value)
-          // The keys of a config are in camelCase, but the names of texts need not be.
-          return [name, camelCase(name)].map((key) => texts[key]).find((found) => found !== undefined) ?? value
+          return replaced[name] ?? replaced[camelCase(name)] ?? givenFor(name) ?? value
         }
         return make({
           type,

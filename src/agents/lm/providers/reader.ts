@@ -77,7 +77,7 @@ const learntFrom = (entries: ReadonlyArray<ContentEntry>, at: number): string | 
 const rules = (entries: ReadonlyArray<ContentEntry>): ReadonlyMap<string, string> =>
   new Map(
     entries.flatMap(({ content }) =>
-      [...content.matchAll(/RULE: (\[[^\]]+\]) -> ([^;]+)/g)].map(([, subject, answer]) => [subject, answer.trim()]),
+      [...content.matchAll(/RULE: (\[[^\]]+\]) -> ([^;`]+)/g)].map(([, subject, answer]) => [subject, answer.trim()]),
     ),
   )
 

@@ -3,7 +3,7 @@
  * calls, and a place for its records. Ended sessions leave the memory; only some of their ids are kept, to tell an agent that
  * calls too late from one that calls a wrong address.
  */
-import { type Context, Deferred, Effect, Latch, Redacted } from "effect"
+import { Clock, type Context, Deferred, Effect, Latch, Redacted } from "effect"
 import { sameKey } from "../../base/config/hostGuard.ts"
 import type { ChatMessage, Completion, LmRequest } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
@@ -72,7 +72,7 @@ export interface Session extends SessionOptions {
   inProgress: number
   begun: number
   reward: number | null
-  /** The time of the last call, in milliseconds since 1970. */
+  /** The time at which the last call began or ended, in milliseconds since 1970. */
   lastCallAtMillis: number
 }
 
@@ -207,7 +207,8 @@ export const counted = <A, E>(
     const closed = Effect.andThen(Deferred.await(session.closed), Effect.fail(sessionEnded(session.id)))
     return Effect.ensuring(
       Effect.raceFirst(call(session.begin()), closed),
-      Effect.sync(() => {
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        session.lastCallAtMillis = now
         session.inProgress--
         if (session.inProgress === 0) session.idle.openUnsafe()
       }),

@@ -17,7 +17,7 @@ import type { SessionRecords } from "./SessionRecords.ts"
 const mostWaiting = 1024
 
 /** How long the first entry of a batch waits for others, so that a busy gateway does not check the folder for each call. */
-const batchTime = "5 millis"
+const batchTime = "25 millis"
 
 /** An entry that waits to be written. */
 interface WaitingEntry {

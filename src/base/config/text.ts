@@ -1,7 +1,12 @@
 /** Formats texts, errors and values for messages, and handles JSON. It has only pure functions; all modules use it. */
 
 /** Joins the lines of a text by `; ` into one line, for messages. */
-export const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
+export const oneLine = (text: string): string =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .join("; ")
 
 /**
  * Replaces invisible characters, and those that change how other characters are shown, by their codes, such as
@@ -86,7 +91,7 @@ const isNested = (value: unknown): value is Readonly<Record<string, unknown>> =>
  * Tells whether a value has more than `levels` levels of nesting. It loops over the values themselves: for a large
  * vocabulary, making lists of them would take longer than parsing it.
  */
-const isDeeper = (value: Readonly<Record<string, unknown>>, levels: number): boolean => {
+export const isDeeper = (value: Readonly<Record<string, unknown>>, levels: number): boolean => {
   if (levels === 0) return true
   if (Array.isArray(value)) {
     for (const item of value) if (isNested(item) && isDeeper(item, levels - 1)) return true

@@ -4,7 +4,7 @@
  * module reads no files: callers pass the text.
  */
 import { Effect } from "effect"
-import { isMap, isNode, isPair, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
+import { isMap, isNode, isPair, isScalar, isSeq, Lexer, LineCounter, type Node, parseDocument, stringify } from "yaml"
 import { camelCase, ConfigError, convertPath } from "./Config.ts"
 import { messageOf } from "./text.ts"
 
@@ -28,6 +28,24 @@ interface YamlProblem {
 const mostValues = 100_000
 /** The largest depth of nested sections. */
 const deepest = 100
+/** The largest number of anchors and aliases. The library looks for an alias's anchor among all of them. */
+const mostAliases = 10_000
+/** The largest number of characters of the paths of all values, which are kept to find the lines of keys. */
+const mostPathCharacters = 2 ** 24
+
+/**
+ * The options of the library. YAML 1.1 and the tag `!!merge` have merge keys (`<<: [*a, *b]`), which copy sections into
+ * sections while the document is converted: a few levels of them take hours, before any value could be counted.
+ * The library's own check for repeated keys compares each key with all others, which takes minutes for a large section.
+ */
+const options = {
+  version: "1.2",
+  schema: "core",
+  merge: false,
+  resolveKnownTags: false,
+  uniqueKeys: false,
+  logLevel: "error",
+} as const
 
 /** Parses a YAML text into plain data with the places of its keys, or returns the problem. Never throws. */
 export const parseYaml = (text: string): YamlDocument | YamlProblem => {
@@ -35,9 +53,8 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   if (excess !== undefined) return { problem: excess }
   const lines = new LineCounter()
   try {
-    // The library's own check for repeated keys compares each key with all others, which takes minutes for a large
-    // section.
-    const document = parseDocument(text, { lineCounter: lines, logLevel: "error", uniqueKeys: false })
+    const document = parseDocument(text, { ...options, lineCounter: lines })
+    if (document.directives?.yaml.version === "1.1") return { problem: oldVersion }
     const [error] = document.errors
     if (error !== undefined) {
       if (error.message.startsWith(overflow)) return { problem: tooDeep }
@@ -48,10 +65,10 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
           : error.message.split("\n")[0].replace(/ at line \d+, column \d+:?$/, "")
       return line === undefined ? { problem } : { line, problem }
     }
-    const repeated = repeatedKey(document.contents)
-    if (repeated !== undefined) {
-      const line = isNode(repeated) && repeated.range ? lines.linePos(repeated.range[0]).line : undefined
-      const problem = "Map keys must be unique"
+    const wrong = wrongKey(document.contents)
+    if (wrong !== undefined) {
+      const line = wrong.range ? lines.linePos(wrong.range[0]).line : undefined
+      const problem = isScalar(wrong) ? "Map keys must be unique" : "expected a text as a key, found a list or section"
       return line === undefined ? { problem } : { line, problem }
     }
     // The library's own limit counts only aliases, and throws.
@@ -66,15 +83,19 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   }
 }
 
-/** Returns the first key that occurs twice in its section; undefined if there is none. */
-const repeatedKey = (node: unknown): unknown => {
+/**
+ * Returns the first key that occurs twice in its section, or that is a list or a section; undefined if there is none.
+ * The library would write the latter as texts, and each key that contains others once more.
+ */
+const wrongKey = (node: unknown): Node | undefined => {
   if (!isMap(node) && !isSeq(node)) return undefined
   const keys = new Set<unknown>()
   for (const item of node.items) {
-    const key = isPair(item) && isScalar(item.key) ? item.key : undefined
-    if (key !== undefined && keys.has(key.value)) return key
-    if (key !== undefined) keys.add(key.value)
-    const inside = isPair(item) ? (repeatedKey(item.key) ?? repeatedKey(item.value)) : repeatedKey(item)
+    const key = isPair(item) ? item.key : undefined
+    if (isMap(key) || isSeq(key)) return key
+    if (isScalar(key) && keys.has(key.value)) return key
+    if (isScalar(key)) keys.add(key.value)
+    const inside = wrongKey(isPair(item) ? item.value : item)
     if (inside !== undefined) return inside
   }
   return undefined
@@ -157,6 +178,9 @@ export const readYamlText = (text: string, source: string): Effect.Effect<YamlDo
   })
 
 const tooMany = `expected at most ${mostValues} keys and values, found more; a data set belongs into a .jsonl or .csv file`
+const tooManyAliases = `expected at most ${mostAliases} anchors and aliases, found more; write the values out`
+const tooLongPaths = "expected shorter keys: the paths of all values together are too long"
+const oldVersion = "expected YAML 1.2, found the directive %YAML 1.1; remove it, and write merge keys (<<) out"
 const tooDeep = `expected at most ${deepest} sections inside each other, found more`
 
 /** V8 throws an error with this message when nested lists exhaust the stack. */
@@ -168,11 +192,14 @@ const excessOf = (text: string): string | undefined => {
   if (text.length <= deepest) return undefined
   const counts = new Map<string, number>()
   let depth = 0
+  let aliases = 0
   for (const token of new Lexer().lex(text)) {
     if (token === "[" || token === "{") depth++
     else if (token === "]" || token === "}") depth--
     else if (counted.has(token)) counts.set(token, (counts.get(token) ?? 0) + 1)
+    else if (token[0] === "&" || token[0] === "*") aliases++
     if (depth > deepest) return tooDeep
+    if (aliases > mostAliases) return tooManyAliases
     if ((counts.get(token) ?? 0) > mostValues) return tooMany
   }
   return undefined
@@ -184,6 +211,8 @@ const counted = new Set(["\u001f", "-", ":", ","])
 /** Returns why a value cannot be a config (too many values, too deep, contains itself); undefined if it can be. */
 const problemOf = (root: unknown): string | undefined => {
   let count = 0
+  let characters = 0
+  let length = 0
   const path: Array<string> = []
   const above: Array<unknown> = []
   const visit = (value: unknown): string | undefined => {
@@ -194,8 +223,12 @@ const problemOf = (root: unknown): string | undefined => {
     above.push(value)
     for (const [key, item] of Object.entries(value)) {
       path.push(key)
+      length += key.length + 1
+      characters += length
+      if (characters > mostPathCharacters) return tooLongPaths
       const problem = visit(item)
       if (problem !== undefined) return problem
+      length -= key.length + 1
       path.pop()
     }
     above.pop()

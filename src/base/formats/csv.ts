@@ -29,14 +29,14 @@ export const fieldsOf = (
 ): ReadonlyArray<string> | { readonly line: number; readonly problem: string } => {
   const fields: Array<string> = []
   let at = 0
-  const wrongHere = (problem: string) => ({ line: line + linesIn(text.slice(0, at)), problem })
+  const wrongAt = (place: number, problem: string) => ({ line: line + linesIn(text.slice(0, place)), problem })
   for (;;) {
     if (text[at] === quote) {
-      const unclosed = wrongHere("expected the quote opened here to be closed")
+      const opened = at
       let field = ""
       for (;;) {
         const close = text.indexOf(quote, at + 1)
-        if (close < 0) return unclosed
+        if (close < 0) return wrongAt(opened, "expected the quote opened here to be closed")
         field += text.slice(at + 1, close)
         at = close + 1
         if (text[at] !== quote) break
@@ -45,14 +45,17 @@ export const fieldsOf = (
       fields.push(field)
       if (at < text.length && text[at] !== separator) {
         const rest = JSON.stringify(text.slice(at, at + 10))
-        return wrongHere(`expected ${JSON.stringify(separator)} or the line's end after a quoted field, found ${rest}`)
+        return wrongAt(
+          at,
+          `expected ${JSON.stringify(separator)} or the line's end after a quoted field, found ${rest}`,
+        )
       }
     } else {
       const end = text.indexOf(separator, at)
       const field = text.slice(at, end < 0 ? text.length : end)
       if (field.includes(quote)) {
         const start = JSON.stringify(field.slice(0, 40))
-        return wrongHere(`expected a field with a quote in it to be quoted and the quote doubled, found ${start}`)
+        return wrongAt(at, `expected a field with a quote in it to be quoted and the quote doubled, found ${start}`)
       }
       fields.push(field)
       at += field.length

@@ -5,11 +5,12 @@
 import { Effect } from "effect"
 import { parse, TomlError } from "smol-toml"
 import { ConfigError } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
+import { isDeeper, messageOf } from "../config/text.ts"
 import type { YamlDocument } from "../config/yaml.ts"
 
-/** The largest depth of nested arrays and inline tables. */
+/** The largest depth of nested arrays and tables. */
 const deepest = 100
+const tooDeep = `expected at most ${deepest} arrays and tables inside each other, found more`
 
 /**
  * Parses a TOML text into plain data; fails with a `ConfigError` that names the source and the line.
@@ -27,6 +28,8 @@ export const readTomlText = (
   Effect.suspend(() => {
     try {
       const value = parse(text, { maxDepth: deepest })
+      // The library's limit does not count the parts of keys, such as a.b.c = 1.
+      if (isDeeper(value, deepest)) return Effect.fail(ConfigError.at({ source }, "", tooDeep))
       return Effect.succeed({ value, keyLineOf: keyLinesOf(text) })
     } catch (error) {
       const place = error instanceof TomlError ? `${source}:${error.line}` : source
@@ -36,8 +39,12 @@ export const readTomlText = (
     }
   })
 
-const header = /^\s*\[{1,2}([^\]]+)\]{1,2}/
-const assignment = /^\s*([A-Za-z0-9_."' -]+?)\s*=/
+/** The longest key, with its table, whose line is kept. */
+const longestKey = 1000
+
+/** Matches the beginning of a line without spaces around it. Neither pattern can match a text in two ways. */
+const header = /^\[{1,2}([^\]]+)\]/
+const assignment = /^[A-Za-z0-9_."' \t-]+(?==)/
 
 const partsOf = (key: string): ReadonlyArray<string> =>
   key.split(".").map((part) => part.trim().replace(/^["']|["']$/g, ""))
@@ -48,12 +55,14 @@ const partsOf = (key: string): ReadonlyArray<string> =>
  */
 const keyLinesOf = (text: string): YamlDocument["keyLineOf"] => {
   const lines = new Map<string, number>()
-  let table: ReadonlyArray<string> = []
-  for (const [index, line] of text.split("\n").entries()) {
+  let table = ""
+  for (const [index, untrimmed] of text.split("\n").entries()) {
+    const line = untrimmed.trim()
     const [, name] = header.exec(line) ?? []
-    const [, key] = assignment.exec(line) ?? []
-    if (name !== undefined) table = partsOf(name)
-    const path = name !== undefined ? table : key !== undefined ? [...table, ...partsOf(key)] : []
+    const [key] = assignment.exec(line) ?? []
+    if (name !== undefined) table = `${name}.`
+    const whole = name ?? (key === undefined ? "" : table + key)
+    const path = whole === "" || whole.length > longestKey ? [] : partsOf(whole)
     for (let length = 1; length <= path.length; length++) {
       const place = path.slice(0, length).join("\0")
       if (!lines.has(place)) lines.set(place, index + 1)

@@ -7,6 +7,13 @@ const problemOf = (text: string): string => {
   return "problem" in found ? found.problem : "none"
 }
 
+/** Sections that each merge the one before ten times, which a library that merges would do 10^15 times. */
+const mergeBomb = (key: string): string =>
+  Array.from({ length: 16 }, (_, level) => {
+    const before = Array.from({ length: 10 }, () => `*a${level - 1}`).join(", ")
+    return `a${level}: &a${level} {${level === 0 ? "x: 1" : `${key}: [${before}]`}}`
+  }).join("\n")
+
 describe("a YAML text", () => {
   it("is plain data, with the lines of its keys and values", () => {
     const found = parseYaml("a: 1\nb:\n  - x\n  - key:\n      2\nc: &c { d: 3 }\ne: *c\n")
@@ -33,6 +40,17 @@ describe("a YAML text", () => {
   it("may use an alias, and many of them", () => {
     const found = parseYaml(`a: &a [1, 2]\nb: [${"*a, ".repeat(300)}]`)
     assert.isTrue("value" in found)
+  })
+
+  it.for(["<<", "!!merge <<"])("has no merge keys: %s is a key like any other", (key) => {
+    const found = parseYaml(`a: &a {x: 1}\nb: {${key}: *a}`)
+    assert.deepStrictEqual("value" in found && found.value, { a: { x: 1 }, b: { "<<": { x: 1 } } })
+    assert.include(problemOf(mergeBomb(key)), "(an alias counts as all that it stands for)")
+  })
+
+  it("may have a directive, comments, tags of the core schema, and words of YAML 1.1", () => {
+    const found = parseYaml("%YAML 1.2\n---\n# why\non: !!str 1\nyes: no # as text\nwhen: 2026-01-01\ny: ~\n")
+    assert.deepStrictEqual("value" in found && found.value, { on: "1", yes: "no", when: "2026-01-01", y: null })
   })
 
   const refused: ReadonlyArray<readonly [title: string, text: string, expected: string]> = [
@@ -69,6 +87,22 @@ describe("a YAML text", () => {
       "[".repeat(100_000),
       "expected at most 100 sections inside each other, found more",
     ],
+    [
+      "merge keys that copy each other",
+      `%YAML 1.1\n---\n${mergeBomb("<<")}`,
+      "expected YAML 1.2, found the directive %YAML 1.1; remove it, and write merge keys (<<) out",
+    ],
+    [
+      "more aliases than a config can have",
+      `a: &a 1\nb: [${"*a, ".repeat(10_001)}]`,
+      "expected at most 10000 anchors and aliases, found more; write the values out",
+    ],
+    [
+      "keys whose paths have very many characters",
+      `${Array.from({ length: 90 }, (_, level) => `${" ".repeat(level)}${"k".repeat(900)}:`).join("\n")} [${"1, ".repeat(1000)}]`,
+      "expected shorter keys: the paths of all values together are too long",
+    ],
+    ["a list as a key", "a:\n  ? [1, 2]\n  : 3\n", "expected a text as a key, found a list or section"],
     ["an alias of nothing", "a: *b", "Unresolved alias (the anchor must be set before the alias): b"],
     [
       "several documents",

@@ -37,7 +37,15 @@ describe("TOML", () => {
     for (const [path, line] of lines) assert.strictEqual(keyLineOf(path), line, path.join("."))
   })
 
+  it("finds the lines of keys in one pass, whatever the text has", () => {
+    const spaces = " ".repeat(200_000)
+    const table = `[${"a".repeat(200_000)}]\n${Array.from({ length: 20_000 }, (_, index) => `k${index} = 1`).join("\n")}`
+    const text = `a = 1\n${spaces}\n${spaces}b = 1\nc = '''\n${`[a${".a".repeat(2000)}]\n`.repeat(1000)}'''\n${table}`
+    assert.strictEqual(Effect.runSync(readTomlText(text, "orch.toml")).keyLineOf(["b"]), 3)
+  })
+
   it.for([
+    [`${"a.".repeat(20_000)}b = 1`, "orch.toml: expected at most 100 arrays and tables inside each other, found more"],
     ["a = ", "orch.toml:1: expected TOML: invalid value"],
     ["a = 1\n\na = 2", "orch.toml:3: expected TOML: trying to redefine an already defined table or value"],
     ["a = 9007199254740993", "orch.toml:1: expected TOML: integer value cannot be represented losslessly"],

@@ -79,6 +79,35 @@ const alternatives = (parts: ReadonlyArray<Cost>): Cost => {
   }
 }
 
+/** The largest number of words whose beginnings are compared with each other. */
+const mostWords = 64
+
+/** Returns how many characters two words have in common at their beginnings. */
+const commonOf = (a: string, b: string): number => {
+  let length = 0
+  while (length < a.length && a[length] === b[length]) length++
+  return length
+}
+
+/**
+ * Returns the alternatives of a group that only contains words, such as `q_proj|v_proj`; undefined if it contains anything
+ * else, or a word that begins with another, because then several of them can match at one place.
+ */
+const wordsOf = (pattern: string): ReadonlyArray<string> | undefined => {
+  if (!/^\w+(?:\|\w+)+$/.test(pattern)) return undefined
+  const words = pattern.toLowerCase().split("|")
+  const isClear = words.every((word, at) => words.every((other, index) => at === index || !other.startsWith(word)))
+  return words.length <= mostWords && isClear ? words : undefined
+}
+
+/** Returns the cost of words of which at most one can match: of each, only the part that it shares with another is tried. */
+const costOfWords = (words: ReadonlyArray<string>): Cost => {
+  const shared = words.map((word) => Math.max(...words.map((other) => (other === word ? 0 : commonOf(word, other)))))
+  const longest = Math.max(...words.map(({ length }) => length))
+  const all = amount(shared.reduce((total, length) => total + length + 1, longest))
+  return { ways: one, all, fails: all, once: all, canFail: true }
+}
+
 /**
  * Returns the cost of a lookahead or lookbehind, which is matched only once. A lookbehind is matched from right to
  * left.
@@ -118,12 +147,24 @@ const repeated = (part: Cost, least: number, most: number): Cost => {
   return { ways, all, fails: least > 1 ? all : first, once: least > 1 ? all : once, canFail }
 }
 
-const problemOf = ({ factor, degree }: Amount): string | undefined => {
+/** The largest work of matching a text whose length is known, in steps. */
+const mostSteps = 2 ** 23
+
+/** Returns in how many ways a text of `length` characters can be cut into `degree` parts and a rest. */
+const cutsOf = (length: number, degree: number): number => {
+  let cuts = 1
+  for (let part = 1; part <= degree && cuts <= mostSteps; part++) cuts *= (length + part) / part
+  return cuts
+}
+
+const problemOf = ({ factor, degree }: Amount, longestText: number | undefined): string | undefined => {
   if (degree === Infinity)
     return "a repeated group has a repetition or alternatives inside, which can take minutes for a short text"
-  return degree <= 1 && factor <= mostWork[degree]
-    ? undefined
-    : "it can match a short text in very many ways, which can take minutes"
+  const isFast =
+    longestText === undefined
+      ? degree <= 1 && factor <= mostWork[degree]
+      : factor * cutsOf(longestText, degree) <= mostSteps
+  return isFast ? undefined : "it can match a short text in very many ways, which can take minutes"
 }
 
 /** Reads an expression of JavaScript with the flag `u`, and adds up its cost. */
@@ -141,6 +182,7 @@ class PatternReader {
     if (++this.depth > deepestGroups) slow(`it has more than ${deepestGroups} groups inside each other`)
     const branches: Array<Cost> = []
     let parts: Array<Cost> = []
+    const start = this.at
     for (; this.at < this.pattern.length && this.pattern[this.at] !== ")";) {
       if (this.pattern[this.at] === "|") {
         this.at++
@@ -148,9 +190,10 @@ class PatternReader {
         parts = []
       } else parts.push(this.quantified(this.part()))
     }
+    const words = wordsOf(this.pattern.slice(start, this.at))
     this.at++
     this.depth--
-    return alternatives([...branches, sequence(parts)])
+    return words === undefined ? alternatives([...branches, sequence(parts)]) : costOfWords(words)
   }
 
   private taken(expression: RegExp): string | undefined {
@@ -180,11 +223,14 @@ class PatternReader {
   }
 }
 
-/** Returns why an expression is refused; undefined if it is not. */
-export const patternProblem = (pattern: string): string | undefined => {
+/**
+ * Returns why an expression is refused; undefined if it is not. If it is only matched from the beginning of texts of at
+ * most `longestText` characters, it may take more work at one place.
+ */
+export const patternProblem = (pattern: string, longestText?: number): string | undefined => {
   if (pattern.length > mostCharacters) return `it has ${pattern.length} characters, more than ${mostCharacters}`
   try {
-    return problemOf(new PatternReader(pattern).group().once)
+    return problemOf(new PatternReader(pattern).group().once, longestText)
   } catch (error) {
     if (error instanceof FormatError) return error.message
     throw error

@@ -5,6 +5,7 @@ import { positive, positiveInt } from "../../base/config/fields.ts"
 import { checkJson, parseJson } from "../../base/config/jsonFile.ts"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { messageOf } from "../../base/config/text.ts"
+import { patternProblem } from "../../base/tokens/slowPatterns.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 import {
   embeddingName,
@@ -93,6 +94,7 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
   }
 })
 
+const lengthOf = ({ length }: string): number => length
 const moduleOf = (parameter: string): string => parameter.replace(/\.weight$/, "")
 
 /** Finds the projections that match `target_modules`: the ends of modules' names, a regular expression, or all. */
@@ -103,8 +105,9 @@ const targetsOf = Effect.fnUntraced(function* (
 ) {
   const wrong = (problem: string) => ConfigError.at({ source: path }, "target_modules", problem)
   if (target === "all-linear") return projections
-  const matches = yield* matcherOf(target, wrong)
   const others = [embeddingName, finalNormName, ...(tiedEmbeddings ? [] : [headName])].map(moduleOf)
+  const longestName = Math.max(...[...others, ...projections.map((one) => projectionName(layers, one))].map(lengthOf))
+  const matches = yield* matcherOf(target, longestName, wrong)
   const other = others.find(matches)
   if (other !== undefined) return yield* wrong(`expected some of ${projections.join(", ")}, found ${other}`)
   const found: Array<Projection> = []
@@ -124,11 +127,22 @@ const targetsOf = Effect.fnUntraced(function* (
  * Returns the way in which peft compares modules' names: an expression must match the whole name, a list contains ends of
  * names.
  */
-const matcherOf = (target: string | ReadonlyArray<string>, wrong: (problem: string) => ConfigError) =>
+const matcherOf = (
+  target: string | ReadonlyArray<string>,
+  longestName: number,
+  wrong: (problem: string) => ConfigError,
+) =>
   typeof target === "string"
     ? Effect.try({
         try: () => {
-          const expression = new RegExp(`^(?:${target})$`, "u")
+          const source = `^(?:${target})$`
+          const expression = new RegExp(source, "u")
+          const problem = patternProblem(source, longestName)
+          if (problem !== undefined) {
+            throw new Error(
+              `the regular expression is refused: ${problem}; list the ends of the modules' names instead`,
+            )
+          }
           return (name: string): boolean => expression.test(name)
         },
         catch: (error) => wrong(messageOf(error)),

@@ -118,6 +118,9 @@ describe("an adapter of peft", () => {
         "up_proj",
       ])
       assert.deepEqual(yield* targets(".*\\.(q|k)_proj", "q_proj", "k_proj"), ["q_proj", "k_proj"])
+      const regions = ["language|text", "self_attn|attention|attn|mlp|ffn|dense", "q_proj|k_proj|v_proj|gate_proj"]
+      const published = `(?:${regions.map((words) => `.*?(?:${words})`).join("")}.*?)|(?:\\bmodel\\.layers\\.[\\d]{1,}\\.(?:${regions[1]})\\.(?:(?:q_proj)))`
+      assert.deepEqual(yield* targets(published, "q_proj"), ["q_proj"])
       assert.deepEqual(yield* targets("all-linear", ...Decoder.projections), [...Decoder.projections])
       const targetError = (target: unknown) => message({ target_modules: target })
       const at = "a/adapter_config.json: target_modules: "
@@ -130,6 +133,13 @@ describe("an adapter of peft", () => {
         `${at}expected q_proj in all 2 layers or in none, found it in 1`,
       )
       assert.include(yield* targetError("("), at)
+      for (const slow of ["([a-z0-9._]+)+!", `${".*".repeat(12)}!`, `${"a|".repeat(3000)}a`]) {
+        const error = yield* targetError(slow)
+        assert.match(
+          error,
+          /target_modules: the regular expression is refused: .*; list the ends of the modules' names/,
+        )
+      }
     }),
   )
 

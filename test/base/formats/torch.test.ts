@@ -8,6 +8,7 @@ import {
   int,
   op,
   orderedDict,
+  overlapping,
   parameter,
   pickle,
   string,
@@ -129,6 +130,7 @@ describe("a file of torch.save", () => {
       `the archive has "a/b" twice`,
     ],
     ["compressed entries", torchFile(dict({}), {}, { method: 8 }), "is compressed (method 8)"],
+    ["entries in each other", overlapping(1000), "with the other entries, that is more than the archive has"],
     ["encrypted entries", torchFile(dict({}), {}, { flags: 1 }), "is encrypted"],
     ["other contents than it says", torchFile(dict({}), {}, { crc: () => 7 }), "do not match their CRC-32"],
     ["big-endian numbers", torchFile(dict({}), {}, { byteorder: "big" }), "big-endian"],
@@ -248,6 +250,8 @@ describe("a pickle", () => {
     ["something after its end", [op.emptyDict, op.stop], 3, "expected the end of the file after STOP"],
     ["a text that is cut short", [0x58, 255, 255, 255, 255], 2, "the pickle ends too early"],
     ["a text that is not UTF-8", [0x58, 1, 0, 0, 0, 255], 2, "a text is not UTF-8"],
+    ["a dict in each byte", new Array<number>(2 ** 20 + 1).fill(op.emptyDict), null, "makes more than 1048576 lists"],
+    ["a mark in each byte", new Array<number>(2 ** 20 + 1).fill(op.mark), null, "makes more than 1048576 lists"],
     ["half a name", [0x63, 0x6f, 0x73], 2, "the pickle ends too early"],
   ] as const)("with %s is refused", (_, value, offset, message) => {
     const error = caught(torchFile(value, { 0: six }))

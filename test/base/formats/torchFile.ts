@@ -125,6 +125,38 @@ export const zip = (entries: ReadonlyArray<readonly [string, Bytes]>, options: Z
   return Uint8Array.from(out)
 }
 
+/** An archive of entries without checksums whose contents are all entries after them. */
+export const overlapping = (entries: number): Uint8Array => {
+  const headerBytes = 30 + 8
+  const region = entries * headerBytes
+  const out = new DataView(new ArrayBuffer(region + entries * (46 + 8) + 22 + 20 + 56))
+  const write = (at: number, bytes: Bytes) => new Uint8Array(out.buffer).set(bytes, at)
+  for (let index = 0; index < entries; index++) {
+    const name = text(`a/${String(index).padStart(6, "0")}`)
+    const at = index * headerBytes
+    const bytes = region - at - headerBytes
+    write(at, [...u32(0x04034b50), ...new Array<number>(14).fill(0), ...u32(bytes), ...u32(bytes), 8, 0, 0, 0, ...name])
+    const entry = region + index * 54
+    const rest = [...new Array<number>(12).fill(0), ...u32(at)]
+    write(entry, [
+      ...u32(0x02014b50),
+      ...new Array<number>(16).fill(0),
+      ...u32(bytes),
+      ...u32(bytes),
+      8,
+      0,
+      ...rest,
+      ...name,
+    ])
+  }
+  const end = region + entries * 54
+  const counts = [...u64(entries), ...u64(entries), ...u64(entries * 54), ...u64(region)]
+  write(end, [...u32(0x06064b50), ...u64(44), ...new Array<number>(12).fill(0), ...counts])
+  write(end + 56, [...u32(0x07064b50), ...u32(0), ...u64(end), ...u32(1)])
+  write(end + 76, [...u32(0x06054b50), ...u32(0), ...new Array<number>(12).fill(0xff), 0, 0])
+  return new Uint8Array(out.buffer)
+}
+
 /** `data.pkl` with this value, and the storages by key. */
 export const torchFile = (
   value: Bytes,

@@ -87,6 +87,9 @@ const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, r
 /** Returns the value of a pickle. Throws a `FormatError` with the offset of the instruction. */
 export const readPickle = (bytes: Uint8Array): PickleValue => new PickleMachine(bytes).run()
 
+/** The largest number of objects in a pickle. `torch.save` writes about ten for each tensor, and an attacker one in each byte. */
+const mostObjects = 2 ** 20
+
 /** Executes the instructions of a pickle on a stack; `memo` keeps values that later instructions fetch by a number. */
 class PickleMachine {
   readonly bytes: Uint8Array
@@ -98,6 +101,8 @@ class PickleMachine {
   /** The stacks that MARK instructions have set aside; the stack of the last MARK is last. */
   readonly outerStacks: Array<Array<PickleValue>> = []
   readonly memo = new Map<number, PickleValue>()
+  /** The number of values that take far more memory than the instruction that makes them. */
+  objects = 0
 
   constructor(bytes: Uint8Array) {
     this.bytes = bytes
@@ -173,7 +178,12 @@ class PickleMachine {
   // ── The stack
 
   push(value: PickleValue): void {
+    if (typeof value === "object") this.countObject()
     this.stack.push(value)
+  }
+
+  countObject(): void {
+    if (++this.objects > mostObjects) this.refuse(`it makes more than ${mostObjects} lists, dicts, tuples and marks`)
   }
 
   pop(): PickleValue {
@@ -187,6 +197,7 @@ class PickleMachine {
   }
 
   mark(): void {
+    this.countObject()
     this.outerStacks.push(this.stack)
     this.stack = []
   }

@@ -20,10 +20,13 @@ export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array
   const directory = findDirectory(reader)
   const entries = new Map<string, Uint8Array>()
   let at = directory.offset
+  // Contents that lie in each other would be hashed once for each, which takes hours for a few megabytes.
+  let bytesLeft = bytes.length
   for (let index = 0; index < directory.entries; index++) {
-    const entry = readEntry(reader, at)
+    const entry = readEntry(reader, at, bytesLeft)
     if (entries.has(entry.name)) refuse(`the archive has "${entry.name}" twice`, at)
     entries.set(entry.name, entry.contents)
+    bytesLeft -= entry.contents.length
     at = entry.next
   }
   if (at !== directory.offset + directory.size)
@@ -81,8 +84,11 @@ const findDirectory = (reader: ZipReader) => {
   return refuse("expected a zip archive, found no record of its end; it may be cut short")
 }
 
-/** Reads an entry of the central directory: its name, a view of its contents, and the address of the next entry. */
-const readEntry = (reader: ZipReader, at: number) => {
+/**
+ * Reads an entry of the central directory: its name, a view of its contents, and the address of the next entry. Refuses
+ * contents of more than `most` bytes.
+ */
+const readEntry = (reader: ZipReader, at: number, most: number) => {
   if (reader.u32(at) !== 0x02014b50) return refuse("the archive's directory is damaged", at)
   const flags = reader.u16(at + 8)
   const method = reader.u16(at + 10)
@@ -106,6 +112,8 @@ const readEntry = (reader: ZipReader, at: number) => {
   const stored = orZip64(reader.u32(at + 20))
   const header = orZip64(reader.u32(at + 42))
   if (stored !== size) refuse(`"${name}" has ${size} bytes, of which ${stored} are stored`, at)
+
+  if (size > most) refuse(`"${name}" has ${size} bytes; with the other entries, that is more than the archive has`, at)
 
   if (reader.u32(header) !== 0x04034b50) refuse(`"${name}" is not where the archive's directory says`, header)
   const localNameSize = reader.u16(header + 26)

@@ -15,11 +15,14 @@
  * const stored = RunStore.layerObjects().pipe(Layer.provide(bucket), Layer.provide(FetchHttpClient.layer))
  * ```
  */
-import { Clock, Effect, Layer, Redacted, Schedule } from "effect"
+import { Clock, Effect, Layer, Redacted, Schedule, Stream } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import { RunStoreError } from "../RunStoreError.ts"
 import { innermostCause, oneLine } from "../../../base/config/text.ts"
+import { joined } from "../../../base/config/bytes.ts"
+import { mostBytes } from "../../../base/config/files.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import type { Part } from "../FileTree.ts"
 import { type ObjectInfo, ObjectStore } from "./ObjectStore.ts"
@@ -65,8 +68,9 @@ const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&",
 
 const unescaped = (text: string): string =>
   text.replace(/&(?:#x([\da-f]+)|#(\d+)|(\w+));/gi, (whole, hex?: string, decimal?: string, name?: string) => {
-    if (hex !== undefined) return String.fromCodePoint(Number.parseInt(hex, 16))
-    return decimal !== undefined ? String.fromCodePoint(Number(decimal)) : (entities[name ?? ""] ?? whole)
+    if (name !== undefined) return entities[name] ?? whole
+    const code = Number.parseInt(hex ?? decimal ?? "", hex === undefined ? 10 : 16)
+    return code <= 0x10ffff ? String.fromCodePoint(code) : whole
   })
 
 const temporaryCodes = [
@@ -108,6 +112,36 @@ interface Answer {
 
 /** The time limit for a request and its whole response. */
 const patience = "5 minutes"
+
+/** The largest page of a listing in bytes. A page has at most 1000 keys of at most 1024 bytes each. */
+const mostListBytes = 16 * 2 ** 20
+/** The number of bytes of an error's body that are read. */
+const refusalBytes = 64 * 1024
+/** The largest number of pages of a listing. */
+const mostPages = 10_000
+
+/** Reads the body of a response; undefined once it is longer than `most` bytes. For `isCut`, the rest is left out instead. */
+const bodyAtMost = (
+  response: HttpClientResponse.HttpClientResponse,
+  most: number,
+  { isCut }: { readonly isCut: boolean },
+) =>
+  Effect.suspend(() => {
+    const chunks: Array<Uint8Array> = []
+    let read = 0
+    return response.stream.pipe(
+      Stream.takeUntil((chunk) => {
+        chunks.push(chunk)
+        read += chunk.length
+        return read > most
+      }),
+      Stream.runDrain,
+      Effect.map(() => {
+        if (read <= most) return joined(chunks)
+        return isCut ? joined(chunks).subarray(0, most) : undefined
+      }),
+    )
+  })
 
 /** The pauses between attempts: 0.2, 0.4, 0.8, 1.6 and 3.2 seconds. */
 const attempts = Schedule.exponential("200 millis").pipe(Schedule.upTo({ times: 5 }))
@@ -151,14 +185,22 @@ const openBucket = Effect.fnUntraced(function* (typed: S3Options) {
   return bucket
 })
 
+interface Question {
+  readonly method: "GET" | "PUT" | "DELETE"
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array
+  readonly conditions?: Readonly<Record<string, string>>
+  /** The largest body of an answer in bytes. */
+  readonly most?: number
+}
+
+const noBody = new Uint8Array(0)
+
 /** Sends a request once. */
 const once = Effect.fnUntraced(function* (
   { client, base, options, credentials }: Bucket,
-  method: "GET" | "PUT" | "DELETE",
   path: string,
-  query: Readonly<Record<string, string>>,
-  body: Uint8Array,
-  conditions: Readonly<Record<string, string>>,
+  { method, query = {}, body = noBody, conditions = {}, most = mostListBytes }: Question,
 ): Effect.fn.Return<Answer, Refusal> {
   const millis = yield* Clock.currentTimeMillis
   const unsigned = { method, host: base.host, path, query, body, headers: conditions, region: options.region, millis }
@@ -170,9 +212,10 @@ const once = Effect.fnUntraced(function* (
   )
   const response = yield* client.execute(request).pipe(
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
-    Effect.flatMap((response) =>
-      Effect.map(response.arrayBuffer, (buffer) => ({ response, body: new Uint8Array(buffer) })),
-    ),
+    Effect.flatMap((response) => {
+      const isCut = response.status < 200 || response.status >= 300
+      return Effect.map(bodyAtMost(response, isCut ? refusalBytes : most, { isCut }), (body) => ({ response, body }))
+    }),
     Effect.timeout(patience),
     Effect.mapError((error): Refusal => {
       const cause = oneLine(error._tag === "TimeoutError" ? `in ${patience}` : innermostCause(error.reason.cause))
@@ -181,6 +224,10 @@ const once = Effect.fnUntraced(function* (
     }),
   )
   const { status, headers: answered } = response.response
+  if (response.body === undefined) {
+    const message = `${base.origin} sends more than ${most} bytes, which is more than was asked for`
+    return yield* Effect.fail({ code: "", message, isTemporary: false })
+  }
   if (status >= 200 && status < 300) {
     const now = timeIn(answered["date"]) ?? millis
     const modified = timeIn(answered["last-modified"]) ?? now
@@ -201,16 +248,9 @@ const once = Effect.fnUntraced(function* (
 })
 
 /** Sends a request, and repeats it while its failure is temporary. */
-const send = (
-  bucket: Bucket,
-  method: "GET" | "PUT" | "DELETE",
-  key: string,
-  query: Readonly<Record<string, string>> = {},
-  body: Uint8Array = new Uint8Array(0),
-  conditions: Readonly<Record<string, string>> = {},
-) => {
+const send = (bucket: Bucket, key: string, question: Question) => {
   const path = `${encodedPath(bucket.root)}${key === "" ? "" : `/${encodedPath(bucket.options.prefix + key)}`}`
-  return once(bucket, method, path, query, body, conditions).pipe(
+  return once(bucket, path, question).pipe(
     Effect.retry({ schedule: attempts, while: ({ isTemporary }) => isTemporary }),
   )
 }
@@ -218,7 +258,11 @@ const send = (
 const failing = (key: string) => Effect.mapError(({ message }: Refusal) => new RunStoreError({ path: key, message }))
 
 const get = (bucket: Bucket, key: string, part?: Part) =>
-  send(bucket, "GET", key, {}, undefined, part === undefined ? {} : { range: rangeOf(part) }).pipe(
+  send(bucket, key, {
+    method: "GET",
+    most: part?.bytes ?? mostBytes.binary,
+    ...(part !== undefined && { conditions: { range: rangeOf(part) } }),
+  }).pipe(
     Effect.map(({ body, etag, now, modified }) => ({
       key,
       bytes: body,
@@ -232,42 +276,64 @@ const get = (bucket: Bucket, key: string, part?: Part) =>
     failing(key),
   )
 
-/** Reads the objects of one page of a listing. */
-const objectsIn = (xml: string, keyPrefix: string, now: number): ReadonlyArray<ObjectInfo> => {
+/** Returns the text that a server has percent-encoded; undefined if it is not. */
+const decoded = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "))
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads the objects of one page of a listing; undefined if one of them cannot be read. */
+const objectsIn = (xml: string, keyPrefix: string, now: number): ReadonlyArray<ObjectInfo> | undefined => {
   // Some servers do not encode the keys although we ask for it; the response shows whether they did.
   const isEncoded = elements(xml, "EncodingType")[0] === "url"
-  return Array.from(xml.matchAll(/<Contents>([^]*?)<\/Contents>/g), ([, contents = ""]) => {
+  const objects: Array<ObjectInfo> = []
+  for (const part of xml.split("<Contents>").slice(1)) {
+    const end = part.indexOf("</Contents>")
+    const contents = part.slice(0, Math.max(0, end))
     const [written = ""] = elements(contents, "Key")
-    const key = isEncoded ? decodeURIComponent(written.replaceAll("+", " ")) : written
-    return {
+    const key = isEncoded ? decoded(written) : written
+    const bytes = Number(elements(contents, "Size")[0] ?? 0)
+    if (end < 0 || key === undefined || !Number.isSafeInteger(bytes) || bytes < 0) return undefined
+    objects.push({
       key: key.slice(keyPrefix.length),
-      bytes: Number(elements(contents, "Size")[0] ?? 0),
+      bytes,
       version: versionOf(elements(contents, "ETag")[0]),
       age: now - (timeIn(elements(contents, "LastModified")[0]) ?? now),
-    }
-  })
+    })
+  }
+  return objects
 }
 
 const list = Effect.fnUntraced(function* (bucket: Bucket, prefix: string) {
   const objects: Array<ObjectInfo> = []
+  const failed = (problem: string) =>
+    new RunStoreError({
+      path: prefix,
+      message: `${bucket.base.origin} ${problem}; use a server that has ListObjectsV2`,
+    })
+  const tokens = new Set<string>()
   let next: string | undefined
   do {
-    const { body, now } = yield* failing(prefix)(
-      send(bucket, "GET", "", {
-        "list-type": "2",
-        "encoding-type": "url",
-        prefix: bucket.options.prefix + prefix,
-        ...(next === undefined ? {} : { "continuation-token": next }),
-      }),
-    )
+    const query = {
+      "list-type": "2",
+      "encoding-type": "url",
+      prefix: bucket.options.prefix + prefix,
+      ...(next === undefined ? {} : { "continuation-token": next }),
+    }
+    const { body, now } = yield* failing(prefix)(send(bucket, "", { method: "GET", query }))
     const xml = utf8.decode(body)
-    for (const object of objectsIn(xml, bucket.options.prefix, now)) objects.push(object)
+    const page = objectsIn(xml, bucket.options.prefix, now)
+    if (page === undefined) return yield* failed("sends a list of keys that cannot be read")
+    for (const object of page) objects.push(object)
     const isLast = elements(xml, "IsTruncated")[0] !== "true"
     next = isLast ? undefined : elements(xml, "NextContinuationToken")[0]
-    if (!isLast && next === undefined) {
-      const message = `${bucket.base.origin} lists only some of the keys; use a server that has ListObjectsV2`
-      return yield* new RunStoreError({ path: prefix, message })
-    }
+    if (!isLast && next === undefined) return yield* failed("lists only some of the keys")
+    if (next !== undefined && tokens.has(next)) return yield* failed("lists the same keys again and again")
+    if (next !== undefined) tokens.add(next)
+    if (tokens.size >= mostPages) return yield* failed(`lists the keys in more than ${mostPages} pages`)
   } while (next !== undefined)
   return objects
 })
@@ -278,11 +344,12 @@ const list = Effect.fnUntraced(function* (bucket: Bucket, prefix: string) {
 const putIf = (bucket: Bucket, key: string, bytes: Uint8Array, expected: string | undefined) => {
   const condition: Readonly<Record<string, string>> =
     expected === undefined ? { "if-none-match": "*" } : { "if-match": `"${expected}"` }
-  return send(bucket, "PUT", key, {}, bytes.slice(), condition).pipe(
+  const question = { method: "PUT", body: bytes.slice() } as const
+  return send(bucket, key, { ...question, conditions: condition }).pipe(
     Effect.catchIf(
       ({ code }) => code === "NotImplemented",
       // A server without conditions refuses or ignores them, so send the put without one; `lease.ts` detects such servers.
-      () => send(bucket, "PUT", key, {}, bytes.slice()),
+      () => send(bucket, key, question),
     ),
     Effect.map(({ etag }): string | undefined => versionOf(etag)),
     Effect.catchIf(
@@ -297,7 +364,7 @@ const make = Effect.fnUntraced(function* (options: S3Options) {
   const bucket = yield* openBucket(options)
   return ObjectStore.of({
     get: (key) => Effect.map(get(bucket, key), (object) => object?.bytes),
-    put: (key, bytes) => Effect.asVoid(failing(key)(send(bucket, "PUT", key, {}, bytes.slice()))),
+    put: (key, bytes) => Effect.asVoid(failing(key)(send(bucket, key, { method: "PUT", body: bytes.slice() }))),
     list: (prefix) => Effect.map(list(bucket, prefix), (objects) => objects.map(({ key }) => key)),
     versions: {
       list: (prefix) => list(bucket, prefix),
@@ -305,7 +372,7 @@ const make = Effect.fnUntraced(function* (options: S3Options) {
       put: (key, bytes, expected) => putIf(bucket, key, bytes, expected),
     },
     remove: (key) =>
-      send(bucket, "DELETE", key).pipe(
+      send(bucket, key, { method: "DELETE" }).pipe(
         Effect.catchIf(
           ({ code }) => code === "NoSuchKey",
           () => Effect.void,

@@ -54,6 +54,60 @@ const errorAfter = (...answers: ReadonlyArray<ServerAnswer>) =>
     return { message, attempts: requests.length }
   })
 
+const page = (contents: string, end = "<IsTruncated>false</IsTruncated>"): string =>
+  `<R><EncodingType>url</EncodingType>${contents}${end}</R>`
+
+describe("a list of keys of S3", () => {
+  const listed = (...answers: ReadonlyArray<ServerAnswer>) => {
+    const { layer } = answering({}, ...answers)
+    return Effect.flatMap(ObjectStore, (store) => store.list("")).pipe(Effect.provide(layer))
+  }
+  const next = (token: string) =>
+    `<IsTruncated>true</IsTruncated><NextContinuationToken>${token}</NextContinuationToken>`
+  const key = (name: string) => `<Contents><Key>${name}</Key><Size>1</Size></Contents>`
+
+  it.effect("may have several pages, and keys with any characters", () =>
+    Effect.gen(function* () {
+      const pages = [
+        page(key("a%20b+c"), next("1")),
+        page(key("&amp;&#x41;&#99999999;"), next("2")),
+        page(key("%C3%A9")),
+      ]
+      const keys = yield* listed(...pages.map((text) => [200, text] as const))
+      assert.deepStrictEqual(keys, ["a b c", "&A&#99999999;", "é"])
+    }),
+  )
+
+  const unreadable = "http://store:9000 sends a list of keys that cannot be read; use a server that has ListObjectsV2"
+  const wrong: ReadonlyArray<readonly [title: string, text: string, message: string]> = [
+    ["a key that is not encoded", page(key("%zz")), unreadable],
+    ["a size that is none", page("<Contents><Key>a</Key><Size>-5</Size></Contents>"), unreadable],
+    ["objects without end", page("<Contents>".repeat(1_000_000)), unreadable],
+    [
+      "the same page again and again",
+      page(key("a"), next("same")),
+      "http://store:9000 lists the same keys again and again; use a server that has ListObjectsV2",
+    ],
+    [
+      "no next page",
+      page(key("a"), "<IsTruncated>true</IsTruncated>"),
+      "http://store:9000 lists only some of the keys; use a server that has ListObjectsV2",
+    ],
+    [
+      "more bytes than a page can have",
+      " ".repeat(17 * 2 ** 20),
+      "http://store:9000 sends more than 16777216 bytes, which is more than was asked for",
+    ],
+  ]
+  for (const [title, text, message] of wrong) {
+    it.effect(`is refused with one line: ${title}`, () =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* Effect.flip(listed([200, text]))).message, message)
+      }),
+    )
+  }
+})
+
 describe("a request to S3", () => {
   it.effect("is repeated while the server is busy or gives no answer", () =>
     Effect.gen(function* () {
@@ -107,6 +161,11 @@ describe("a request to S3", () => {
       "a wrong clock",
       [403, problem("RequestTimeTooSkewed", "The difference is too large")],
       "http://store:9000 answered 403 RequestTimeTooSkewed: The difference is too large; set this machine's clock",
+    ],
+    [
+      "a character that is none",
+      [400, `<Error><Code>X</Code><Message>&#99999999;</Message></Error>${"<x>".repeat(100_000)}`],
+      "http://store:9000 answered 400 X: &#99999999;",
     ],
     ["a page that is no S3", [404, "<html>nothing here</html>"], "http://store:9000 answered 404"],
   ]

@@ -8,7 +8,7 @@
  * ```
  */
 import type { FailureCounts } from "../../base/statistics/failureCounts.ts"
-import { shortened } from "../../base/config/text.ts"
+import { markdownText } from "../../base/config/text.ts"
 import { type Cell, short } from "../../run/find/table.ts"
 import type { GateOutcome } from "./Gate.ts"
 import {
@@ -34,26 +34,16 @@ interface EvaluationToFormat {
   readonly runDir?: string
 }
 
-/** The longest text of a cell, in characters. */
-const longestCell = 300
-
-/** Escapes a text such that Markdown shows it as it is, on one line. */
-const escaped = (text: string): string =>
-  shortened(text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, " ").trim(), longestCell).replace(
-    /[\\`*_{}[\]<>()#!|~@&$^]|:(?=\/\/)/g,
-    (character) => (character === "<" ? "&lt;" : character === "&" ? "&amp;" : `\\${character}`),
-  )
-
 const cellOf = (value: Cell | undefined): string => {
   if (value === undefined || value === null) return "–"
-  return typeof value === "number" ? short(value) : escaped(String(value))
+  return typeof value === "number" ? short(value) : markdownText(String(value))
 }
 
 const tableOf = ({ headings, rows }: TextTable): string => {
   const line = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
   const isNumber = headings.map((_, column) => rows.some((row) => typeof row[column] === "number"))
   return [
-    line(headings.map(escaped)),
+    line(headings.map(markdownText)),
     line(isNumber.map((right) => (right ? "--:" : "---"))),
     ...rows.map((row) => line(headings.map((_, column) => cellOf(row[column])))),
   ].join("\n")
@@ -64,7 +54,7 @@ export const markdown = (evaluation: EvaluationToFormat): string => {
   const { name, report, confidence, gates = [], baseline = [], failures = [], runDir } = evaluation
   const failed = gates.filter(({ passed }) => !passed).length
   const verdict = failed === 0 ? "passed" : `${failed} of ${gates.length} gates failed`
-  const heading = `### Evaluation ${escaped(name)}${gates.length === 0 ? "" : `: ${verdict}`}`
+  const heading = `### Evaluation ${markdownText(name)}${gates.length === 0 ? "" : `: ${verdict}`}`
   const gateTable = {
     headings: ["gate", "result"],
     rows: gates.map(({ passed, message }) => [message, passed ? "passed" : "failed"]),
@@ -81,7 +71,7 @@ export const markdown = (evaluation: EvaluationToFormat): string => {
     ...(failures.length === 0
       ? []
       : [tableOf({ headings: ["failed episodes", "reason"], rows: failures.map((one) => [one.count, one.reason]) })]),
-    ...(runDir === undefined ? [] : [escaped(runDir)]),
+    ...(runDir === undefined ? [] : [markdownText(runDir)]),
   ]
   return `${sections.join("\n\n")}\n\n`
 }

@@ -7,6 +7,9 @@ import { jsonValue } from "../../base/config/text.ts"
 /** Makes the error of a body that cannot be read, from a status and a message for the client. */
 type Refusal<E> = (status: 400 | 413 | 415, message: string) => E
 
+/** The largest number of lists and objects in a body. Each takes far more memory than the two characters that it needs. */
+const mostLists = 2 ** 20
+
 /** Reads the text of the current request's body. Its content type must be JSON. */
 const bodyText = Effect.fnUntraced(function* <E>(maxBodyBytes: number, refusal: Refusal<E>) {
   const request = yield* HttpServerRequest.HttpServerRequest
@@ -27,8 +30,8 @@ const bodyText = Effect.fnUntraced(function* <E>(maxBodyBytes: number, refusal: 
 })
 
 /**
- * Reads the body of the current request as JSON. Fails with an error of `refusal` if it is larger than `maxBodyBytes`, or is
- * not JSON.
+ * Reads the body of the current request as JSON. Fails with an error of `refusal` if it is larger than `maxBodyBytes`, is not
+ * JSON, or has too many lists and objects.
  *
  * @example
  * ```ts
@@ -38,7 +41,7 @@ const bodyText = Effect.fnUntraced(function* <E>(maxBodyBytes: number, refusal: 
 export const jsonBody = Effect.fnUntraced(function* <E>(maxBodyBytes: number, refusal: Refusal<E>) {
   const text = yield* bodyText(maxBodyBytes, refusal)
   return yield* Effect.try({
-    try: () => jsonValue(text),
+    try: () => jsonValue(text, mostLists),
     catch: (error) =>
       refusal(400, error instanceof RangeError ? `the body: ${error.message}` : "the body is not valid JSON"),
   })

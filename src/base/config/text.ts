@@ -87,10 +87,7 @@ const deepestJson = 256
 const isNested = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-/**
- * Tells whether a value has more than `levels` levels of nesting. It loops over the values themselves: for a large
- * vocabulary, making lists of them would take longer than parsing it.
- */
+/** Tells whether a value has more than `levels` levels of nesting. */
 export const isDeeper = (value: Readonly<Record<string, unknown>>, levels: number): boolean => {
   if (levels === 0) return true
   if (Array.isArray(value)) {
@@ -104,14 +101,43 @@ export const isDeeper = (value: Readonly<Record<string, unknown>>, levels: numbe
   return false
 }
 
-/** Parses JSON that others may have written. Throws for a text that is not JSON, or that is nested too deep. */
-export const jsonValue = (text: string): unknown => {
-  const value: unknown = JSON.parse(text)
-  // Each level needs two brackets, so a shorter text cannot be too deep.
-  if (text.length > 2 * deepestJson && isNested(value) && isDeeper(value, deepestJson)) {
-    throw new RangeError(`expected at most ${deepestJson} lists and objects inside each other, found more`)
+/** Returns the index of the quote that ends a string of JSON; the length of the text if there is none. */
+const endOfString = (text: string, start: number): number => {
+  for (let at = text.indexOf('"', start); at >= 0; at = text.indexOf('"', at + 1)) {
+    let first = at
+    while (text.charCodeAt(first - 1) === 92) first--
+    // An even number of backslashes before a quote are pairs, which stand for themselves.
+    if ((at - first) % 2 === 0) return at
   }
-  return value
+  return text.length
+}
+
+/** The problem of a text of JSON that would take far more memory than the text; undefined if it would not. */
+const nestingProblem = (text: string, mostLists: number): string | undefined => {
+  let depth = 0
+  let lists = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === 34) at = endOfString(text, at + 1)
+    else if (code === 93 || code === 125) depth--
+    else if (code === 91 || code === 123) {
+      if (++depth > deepestJson)
+        return `expected at most ${deepestJson} lists and objects inside each other, found more`
+      if (++lists > mostLists) return `expected at most ${mostLists} lists and objects, found more`
+    }
+  }
+  return undefined
+}
+
+/**
+ * Parses JSON that others may have written. Throws a SyntaxError for a text that is not JSON, and, before it parses it, a
+ * RangeError for a text that is nested too deep, or has more than `mostLists` lists and objects.
+ */
+export const jsonValue = (text: string, mostLists = Infinity): unknown => {
+  // Each list needs a bracket, so a shorter text cannot have too many or be too deep.
+  const problem = text.length > Math.min(deepestJson, mostLists) ? nestingProblem(text, mostLists) : undefined
+  if (problem !== undefined) throw new RangeError(problem)
+  return JSON.parse(text)
 }
 
 /** Parses JSON; returns undefined for a text that is not JSON, or that is nested too deep. */
@@ -125,6 +151,19 @@ export const parsedJson = (text: string): unknown => {
 
 /** Converts a value to JSON for files that people read: indented, with a line feed at the end. */
 export const prettyJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+/** The longest text that `markdownText` returns, in characters. */
+const longestMarkdown = 300
+
+/** Escapes a text of somebody else such that Markdown shows it as it is, on one line. */
+export const markdownText = (text: string): string =>
+  shortened(text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, " ").trim(), longestMarkdown).replace(
+    /[\\`*_{}[\]<>()#!|~@&$^]|:(?=\/\/)/g,
+    (character) => (character === "<" ? "&lt;" : character === "&" ? "&amp;" : `\\${character}`),
+  )
+
+/** Returns a text of somebody else as code within a line of Markdown. */
+export const markdownCode = (text: string): string => `\`${visible(text).replaceAll("\`", "'")}\``
 
 /** Returns a fenced block of Markdown. The fence is longer than any in the text itself. */
 export const fenced = (text: string, language: string): string => {

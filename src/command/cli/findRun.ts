@@ -9,13 +9,14 @@ import * as Layout from "../../run/Layout.ts"
 import { diskSource, silentSource } from "../../run/read/disk-node.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 import { over, type RunReader } from "../../run/RunReader.ts"
+import { visible } from "../../base/config/text.ts"
 import type { RunKind } from "../../run/RunSpec.ts"
 import { isBucket } from "./flags.ts"
 import { warningLabel } from "./output/colors.ts"
 import { usageError, writeError } from "./output/output.ts"
 
-/** Reports a damaged file on stderr. */
-export const warn: FileSource["warn"] = (message) => writeError(`${warningLabel()} ${message}\n`)
+/** Reports a damaged file on stderr, in one line even if a name in its path has line ends. */
+export const warn: FileSource["warn"] = (message) => writeError(`${warningLabel()} ${visible(message)}\n`)
 
 /** Reads the files of runs, and reports damaged ones on stderr, for commands that show the contents of files. */
 export const warningSource = diskSource(warn)
@@ -90,7 +91,8 @@ export const runFolder = Effect.fnUntraced(function* (
 
 /** Prints the path of a run to stderr, unless the user typed this path. */
 export const printRun = Effect.fnUntraced(function* (wanted: Option.Option<string>, path: string) {
-  if (Option.isSome(wanted) && (yield* runAtPath(wanted.value)) === undefined) yield* writeError(`run: ${path}\n`)
+  if (Option.isSome(wanted) && (yield* runAtPath(wanted.value)) === undefined)
+    yield* writeError(`run: ${visible(path)}\n`)
 })
 
 /** Returns the folder of the run that `--resume` names by a path or a part of a path. The callers handle `latest`. */

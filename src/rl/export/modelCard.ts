@@ -1,6 +1,6 @@
 /** Makes the model card of a trained policy, the README of its repository, as the Hugging Face hub reads it. */
 import { stringify } from "yaml"
-import { fenced } from "../../base/config/text.ts"
+import { fenced, markdownCode, markdownText } from "../../base/config/text.ts"
 import { writerOf } from "../env/internal/values.ts"
 import { display, sample, type Space, sizeOf, type SpaceValue } from "../env/Space.ts"
 import * as Rng from "../../base/rng/Rng.ts"
@@ -85,8 +85,8 @@ export const modelCard = (card: ModelCard): string => {
   const observation = JSON.stringify(exampleOf(observationSpace))
   return [
     `---\n${stringify(header)}---`,
-    `# ${name}`,
-    `A policy for **${env}**, trained by **${algorithm}** of effect-rl for ${step} steps.`,
+    `# ${markdownText(name)}`,
+    `A policy for **${markdownText(env)}**, trained by **${markdownText(algorithm)}** of effect-rl for ${step} steps.`,
     ...(result === undefined ? [] : [`Mean return of ${validation?.episodes} validation episodes: **${result}**`]),
     ...(files.replay === undefined ? [] : [`![An episode of the policy](${files.replay})`]),
     "## Use it",
@@ -108,7 +108,7 @@ export const modelCard = (card: ModelCard): string => {
       "console.log(action)",
       "```",
     ].join("\n"),
-    `Observations are ${display(observationSpace)}, and actions ${display(actionSpace)}${hasActionMask ? ", of which a mask may forbid some" : ""}. \`${files.policy}\` is an ONNX file that contains the normalisation of the training, so any ONNX Runtime can run it, in any language. Its input has a row for each of any number of observations, with its numbers part by part:`,
+    `Observations are ${markdownCode(display(observationSpace))}, and actions ${markdownCode(display(actionSpace))}${hasActionMask ? ", of which a mask may forbid some" : ""}. \`${files.policy}\` is an ONNX file that contains the normalisation of the training, so any ONNX Runtime can run it, in any language. Its input has a row for each of any number of observations, with its numbers part by part:`,
     onnxCode(card),
     "## Training",
     ...(files.curve === undefined ? [] : [`![The learning curve](${files.curve})`]),

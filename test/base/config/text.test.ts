@@ -1,5 +1,5 @@
 import { assert, it } from "vitest"
-import { jsonValue, parsedJson, roundedSpeed, shownScore, shownSpread } from "../../../src/base/config/text.ts"
+import { jsonValue, oneLine, parsedJson, roundedSpeed, shownScore, shownSpread } from "../../../src/base/config/text.ts"
 
 it("speeds have a digit after the point if they are low, so that a slow run is not shown as one that stands still", () => {
   assert.deepStrictEqual([0, 0.26, 1, 9.94, 10.4, 2500.5].map(roundedSpeed), [0, 0.3, 1, 9.9, 10, 2501])
@@ -22,6 +22,26 @@ it("JSON is refused if its lists and objects are nested so deep that walks over 
     assert.isUndefined(parsedJson(nested(levels)))
   }
   assert.throws(() => jsonValue("{"), SyntaxError)
+})
+
+it("JSON that would take far more memory than its text is refused before it is parsed", () => {
+  // A text that is no JSON shows that nothing was parsed: the parser would throw a SyntaxError.
+  assert.throws(() => jsonValue("[".repeat(1_000_000)), RangeError, "inside each other")
+  assert.throws(() => jsonValue(`${"[],".repeat(1_000_000)}?`, 1000), RangeError, "expected at most 1000 lists")
+  const texts = ["[".repeat(300), '\\"[[', "\\", "]]]]", "\\\\"]
+  assert.deepStrictEqual(jsonValue(JSON.stringify({ texts, more: texts.join("[").repeat(100) }), 2), {
+    texts,
+    more: texts.join("[").repeat(100),
+  })
+  for (const wrong of [`"${"\\".repeat(1001)}"`, `["${"[".repeat(1000)}`, "}".repeat(1000)]) {
+    assert.throws(() => jsonValue(wrong), SyntaxError)
+  }
+})
+
+it("lines are joined in one pass", () => {
+  assert.strictEqual(oneLine(" a \r\n\n\t b\u2028c\n"), "a; b\u2028c")
+  const spaces = " ".repeat(5_000_000)
+  assert.strictEqual(oneLine(`a${spaces}b`), `a${spaces}b`)
 })
 
 it("a mean and its deviation have as many digits after the point as the mean needs", () => {

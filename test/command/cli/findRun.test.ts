@@ -4,7 +4,8 @@ import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, type FileSystem } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { findRun, ofKind, runToResumeAt } from "../../../src/command/cli/findRun.ts"
+import { findRun, ofKind, runToResumeAt, warn } from "../../../src/command/cli/findRun.ts"
+import { Output } from "../../../src/command/cli/output/output.ts"
 import { toPath } from "../../../src/run/identifier.ts"
 import { effect as command, type Outcome, root } from "./effect.ts"
 
@@ -46,6 +47,16 @@ beforeAll(async () => {
 })
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+it("a warning about a file is one line, whatever the names in its path are", async () => {
+  const lines: Array<string> = []
+  const output = { stdout: () => Effect.void, stderr: (text: string) => void lines.push(text) }
+  const warning = warn("runs/a\nwarning: all is well\u001b[2J/config.yaml: not a config")
+  await Effect.runPromise(Effect.provideService(warning, Output, output))
+  const [line = ""] = lines
+  assert.include(line, "runs/a\\u{a}warning: all is well\\u{1b}[2J/config.yaml: not a config\n")
+  assert.strictEqual(line.split("\n").length, 2)
+})
 
 describe("findRun", async () => {
   const trainings = ofKind("a training", "training", "agents")

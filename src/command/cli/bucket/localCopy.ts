@@ -5,7 +5,7 @@
 import { dirname, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
 import { exists, makeFolder } from "../../../base/config/files.ts"
-import { jsonValue } from "../../../base/config/text.ts"
+import { jsonValue, visible } from "../../../base/config/text.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import { dataAt } from "../../../run/find/Value.ts"
 import * as Layout from "../../../run/Layout.ts"
@@ -84,7 +84,7 @@ const copyRun = Effect.fnUntraced(function* (name: string, resultsDir: string, f
         source,
         ...(usable === undefined ? {} : { usable }),
       })
-      if (!isBucket(name) && !quiet) yield* writeError(`run: ${path}\n`)
+      if (!isBucket(name) && !quiet) yield* writeError(`run: ${visible(path)}\n`)
       const leftOut = yield* unneeded(path, source, step)
       const isLeftOut = (file: string): boolean =>
         [leftOut.steps, ...leftOut.checkpoints].some((one) => file.startsWith(`${one}/`)) ||

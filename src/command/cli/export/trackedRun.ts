@@ -6,6 +6,7 @@ import { basename, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
 import { exists, mostBytes, readBytes } from "../../../base/config/files.ts"
 import { isPlain } from "../../../base/config/plain.ts"
+import { visible } from "../../../base/config/text.ts"
 import type { TrackedRun } from "../../trackers/TrackedRun.ts"
 import { decode } from "../../../base/formats/tfevents.ts"
 import * as Checkpoint from "../../../run/Checkpoint.ts"
@@ -82,6 +83,7 @@ const policyIn = Effect.fnUntraced(function* (run: string, step: Option.Option<n
   const { tree } = yield* savedAt(run, yield* foldersOnDisk)
   if ((yield* Checkpoint.names(tree)).length === 0) return {}
   const { files, skipped } = yield* Checkpoint.loadFiles(tree, name, Layout.isPolicy)
-  for (const { name: damaged, reason } of skipped) yield* writeError(`without the checkpoint ${damaged}: ${reason}\n`)
+  for (const { name: damaged, reason } of skipped)
+    yield* writeError(`without the checkpoint ${visible(`${damaged}: ${reason}`)}\n`)
   return files
 })

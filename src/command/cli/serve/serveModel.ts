@@ -3,6 +3,7 @@ import { totalmem } from "node:os"
 import { resolve } from "node:path"
 import { Effect, Option, Redacted } from "effect"
 import { exists } from "../../../base/config/files.ts"
+import { visible } from "../../../base/config/text.ts"
 import { modelFiles } from "../../../base/formats/modelFiles.ts"
 import { inRecord } from "../../../base/formats/Weights.ts"
 import { Engine } from "../../../decoder/inference/Engine.ts"
@@ -125,7 +126,7 @@ const decoder =
 const reporter = (isVerbose: boolean) => {
   const loaded = new Set<string>()
   return (followed: Followed): Effect.Effect<void> => {
-    const { run } = followed
+    const run = visible(followed.run)
     switch (followed._tag) {
       case "Loaded": {
         const isFirst = !loaded.has(run)
@@ -134,9 +135,11 @@ const reporter = (isVerbose: boolean) => {
         return isFirst ? writeError(`${run}: loaded step ${followed.step}, then each newer one\n`) : Effect.void
       }
       case "Failed":
-        return writeError(`${warningLabel()} ${run}: step ${followed.step} was not loaded: ${followed.message}\n`)
+        return writeError(
+          `${warningLabel()} ${run}: step ${followed.step} was not loaded: ${visible(followed.message)}\n`,
+        )
       case "Unreadable":
-        return writeError(`${warningLabel()} ${run}: its broadcasts cannot be read: ${followed.message}\n`)
+        return writeError(`${warningLabel()} ${run}: its broadcasts cannot be read: ${visible(followed.message)}\n`)
       case "Gone":
         loaded.delete(run)
         return writeError(`${run}: the run is gone\n`)

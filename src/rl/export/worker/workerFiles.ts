@@ -10,7 +10,7 @@
  */
 import { Record } from "effect"
 import { jsonSchema } from "../../../base/config/jsonSchema.ts"
-import { prettyJson } from "../../../base/config/text.ts"
+import { markdownText, prettyJson } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { type ActionSpace, maskSizeOf, optionsOf, sizeOf, type Space, unmasked } from "../../env/Space.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
@@ -232,9 +232,9 @@ const readme = (card: Card, size: number): string => {
 The policy has a memory of ${memory} numbers: send \`memory\` of each answer back with the next observation (\`memories\` in a
 batch). Leave it out when an episode begins.
 `
-  return `# ${name}
+  return `# ${markdownText(name)}
 
-The policy that ${algorithm} learned in ${environment}, after ${step} steps of training, as an edge worker.
+The policy that ${markdownText(algorithm)} learned in ${markdownText(environment)}, after ${step} steps of training, as an edge worker.
 
 \`\`\`sh
 npx wrangler deploy                      # to Cloudflare Workers

@@ -163,7 +163,7 @@ export const markdownText = (text: string): string =>
   )
 
 /** Returns a text of somebody else as code within a line of Markdown. */
-export const markdownCode = (text: string): string => `\`${visible(text).replaceAll("\`", "'")}\``
+export const markdownCode = (text: string): string => `\`${visible(text).replaceAll("`", "'")}\``
 
 /** Returns a fenced block of Markdown. The fence is longer than any in the text itself. */
 export const fenced = (text: string, language: string): string => {

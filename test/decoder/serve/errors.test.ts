@@ -14,6 +14,12 @@ describe("a wrong request", () => {
   it.each([
     ["text that is no JSON", "{", null, "the body is not valid JSON"],
     [
+      "more lists than a body can have",
+      `{"prompt": [${"[],".repeat(2 ** 20)}[]]}`,
+      null,
+      "the body: expected at most 1048576 lists and objects, found more",
+    ],
+    [
       "lists nested too deep",
       `{"tools": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
       null,

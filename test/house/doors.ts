@@ -68,6 +68,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "tokens/TokenizerFolder.ts",
     "tokens/encodeAtMost.ts",
     "tokens/scratch.ts",
+    "tokens/slowPatterns.ts",
     "tokens/words.ts",
     "trust/Trust.ts",
     "trust/environment.ts",

@@ -62,6 +62,7 @@ describe("the help of the command", () => {
         "runs delete",
         "ui",
         "serve",
+        "gateway",
         "orchestrate",
         "worker",
       ],

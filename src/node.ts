@@ -25,7 +25,6 @@ import * as engineThreads from "./trainer/engine/thread-node.ts"
 import type { ReferenceThreads } from "./trainer/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./trainer/reference/thread-node.ts"
 import { layer as foreignEnvs } from "./rl/env/foreign/layer-node.ts"
-import { layer as agentPrograms } from "./agents/agent/outside/programs-node.ts"
 import { layer as codeRunner } from "./agents/task/code/runner-node.ts"
 import { layer as hubCache } from "./agents/task/hub/cache-node.ts"
 import { layer as textPrograms } from "./agents/task/foreign/programs-node.ts"
@@ -123,7 +122,12 @@ export { codeRunner }
 export { textPrograms }
 
 /** Provides the processes of agents of `type: command`. */
-export { agentPrograms }
+export const agentPrograms: Layer.Layer<never> = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("./agents/agent/outside/programs-node.ts")),
+    ({ layer }) => layer,
+  ),
+)
 
 /** Provides the MCP servers that agents name in `tools`, and ends them with the Layer's scope. */
 export const mcpServers: Layer.Layer<never, never, HttpClient.HttpClient | FileSystem.FileSystem | Path.Path> =

@@ -23,12 +23,14 @@ export const overridesOf = Effect.fnUntraced(function* (
   choices: ReadonlyArray<Omit<Override, "source"> & { readonly source?: string }> = [],
 ) {
   const swept = choices.map(({ path, value, source = "--population" }) => ({ path, value, source }))
-  const files = [...(resume === undefined ? [] : [join(resume, Layout.config)]), ...Option.toArray(input.config)]
-  const fromFiles = yield* Effect.forEach(files, yamlOverrides)
+  const ofRun = resume === undefined ? [] : yield* yamlOverrides(join(resume, Layout.config))
+  const ofFile = yield* Effect.forEach(Option.toArray(input.config), yamlOverrides)
   const flag = (path: string, source: string, value: Option.Option<unknown>): ReadonlyArray<Override> =>
     Option.isNone(value) ? [] : [{ path, source, value: value.value }]
   return [
-    ...fromFiles.flat(),
+    // An evaluation is resumed only with the settings with which it began, so its file has them already.
+    ...(ofRun.some(({ path, value }) => path === "kind" && value === "evaluation") ? [] : ofRun),
+    ...ofFile.flat(),
     ...flag("seed", "--seed", input.seed),
     ...flag("totalSteps", "--total-steps", input.totalSteps),
     ...flag("name", "--name", input.name),

@@ -133,7 +133,7 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
         const done = action === undefined ? JSON.stringify(candidate) : action(decoded.success)
         return parsed(done, options.reward)
       }
-      mismatch ??= `${oneLine(decoded.failure.message.replace(/\s*\n\s*at /g, " at "))}; found ${display(candidate)}`
+      mismatch ??= `${oneLine(decoded.failure.message.replace(/(?<!\s)\s*\n\s*at /g, " at "))}; found ${display(candidate)}`
     }
     const none = "Answer with JSON; there was none in your answer."
     return fails(options, mismatch === undefined ? none : `Your JSON is invalid: ${mismatch}.`)

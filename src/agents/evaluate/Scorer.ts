@@ -242,7 +242,7 @@ const transcript = (played: EpisodeToScore): string => {
  * the score is above 1 or written as a fraction (`4/5`).
  */
 export const verdictOf = (text: string): number | null => {
-  const match = [...text.matchAll(/\bscore\b[*"']*\s*[:=]\s*[*"']*\s*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)
+  const match = [...text.matchAll(/\bscore\b[*"']*\s*[:=][\s*"']*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)
   if (match === undefined || match[2] !== undefined) return null
   const value = Number(match[1])
   return value <= 1 ? value : null

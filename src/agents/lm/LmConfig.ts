@@ -49,9 +49,8 @@ export const withoutUser = (url: string): string => url.replace(/^([a-z][a-z\d+.
 const shownUrl = (address: string): string => {
   const url = URL.parse(address)
   const hasNoUser = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
-  return (hasNoUser ? address : withoutUser(address)).replace(
-    /([?&][^=&#]*(?:key|token|secret|sig|pass|code|auth)[^=&#]*=)[^&#]*/gi,
-    `$1${shownKey}`,
+  return (hasNoUser ? address : withoutUser(address)).replace(/([?&][^?=&#]*=)[^&#]*/g, (whole, name: string) =>
+    /key|token|secret|sig|pass|code|auth/i.test(name) ? `${name}${shownKey}` : whole,
   )
 }
 

@@ -87,7 +87,12 @@ const Answer = Schema.Struct({
 const readAnswer = Schema.decodeUnknownOption(jsonText(Answer))
 
 /** Removes the code fence (```) that models often put around JSON. */
-const unfenced = (text: string): string => /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text
+const unfenced = (text: string): string => {
+  const trimmed = text.trim()
+  const [opening] = /^```(?:json)?(?=\s)/.exec(trimmed) ?? []
+  if (opening === undefined || !trimmed.endsWith("```")) return text
+  return trimmed.slice(opening.length, -3).trim()
+}
 
 const jsonInstruction =
   'Answer with one JSON object and nothing else: {"final_answer": "the answer alone", "rationale": "how you got it"}'

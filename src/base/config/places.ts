@@ -49,7 +49,7 @@ const modelFile = /^(builtin(?=:.*\.json$)|decoder):(.+)$/s
 /** Removes the folders from a model's name `builtin:FILE.json` or `decoder:FOLDER`, so that a moved file is the same model. */
 export const unplacedModel = (model: string): string => {
   const [, kind, path] = modelFile.exec(model) ?? []
-  return kind === undefined ? model : `${kind}:${path.replace(/[\\/]+$/, "").replace(/^.*[\\/]/s, "")}`
+  return kind === undefined ? model : `${kind}:${path.replace(/(?<![\\/])[\\/]+$/, "").replace(/^.*[\\/]/s, "")}`
 }
 
 /** The keys that name a file to read and a folder to write, in both spellings. */

@@ -178,7 +178,7 @@ export const sendRun = Effect.fnUntraced(function* (
       { run_id: runId, status, end_time: run.endedAtMillis },
       { isRepeatable: true },
     )
-  const folder = /^mlflow-artifacts:(?:\/\/[^/]*)?\/(.*?)\/*$/.exec(artifacts ?? "")?.[1]
+  const folder = /^mlflow-artifacts:(?:\/\/[^/]*)?\/(.*)$/.exec(artifacts ?? "")?.[1]?.replace(/(?<!\/)\/+$/, "")
   const content = Effect.gen(function* () {
     const params = Object.entries(run.params).map(([key, value]) => ({
       key: nameOf(key),

@@ -124,6 +124,8 @@ describe("scorers", () => {
       ["SCORE: 7", null],
       ["SCORE: 1/5", null],
       ["underscore: 1", null],
+      ['"score": **  "0.5"', 0.5],
+      [`score:${" ".repeat(1_000_000)}?`, null],
       ["", null],
     ]
     for (const [text, expected] of table) assert.strictEqual(verdictOf(text), expected, text)

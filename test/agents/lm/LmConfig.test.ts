@@ -86,6 +86,8 @@ describe("LmConfig", () => {
         ["https://a.b/@me/v1?api-version=2&api_key=hunter2#x", "https://a.b/@me/v1?api-version=2&api_key=<redacted>#x"],
         ["https://me:hunter2@a.b/v1?sig=hunter2&x=1", "https://a.b/v1?sig=<redacted>&x=1"],
         ["me:hunter2@a.b", "a.b"],
+        ["https://a.b/?x?my_Token=hunter2&y", "https://a.b/?x?my_Token=<redacted>&y"],
+        [`https://a.b/${"?key".repeat(20_000)}`, `https://a.b/${"?key".repeat(20_000)}`],
       ]) {
         const config = yield* decoded({ model: "m", base_url: said })
         assert.strictEqual(config.baseUrl, said)

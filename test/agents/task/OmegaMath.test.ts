@@ -102,6 +102,8 @@ describe("mathematical problems", () => {
       const score = (answer: string) => Effect.map(feedbackOn(said, answer), (feedback) => feedback.score)
       assert.strictEqual(yield* score('{"final_answer": "2", "rationale": "1 and 1"}'), 1)
       assert.strictEqual(yield* score('```json\n{"final_answer": 2, "rationale": "so"}\n```'), 1)
+      assert.strictEqual(yield* score(' ```\n\n{"final_answer": 2}```\n'), 1)
+      assert.strictEqual(yield* score(`\`\`\`${"\n".repeat(100_000)}x`), 0)
       assert.strictEqual(yield* score('{"final_answer": "3", "rationale": "2"}'), 0)
       for (const answer of ["2", '{"answer": 2}', '{"final_answer": 2', "[2]"]) {
         const feedback = yield* feedbackOn(said, answer)

@@ -138,6 +138,8 @@ describe("numeric", () => {
     assert.strictEqual(lastNumber("7 apples"), 7)
     assert.strictEqual(numberOf("1,23"), undefined)
     assert.strictEqual(numberOf("1/3"), 1 / 3)
+    assert.strictEqual(numberOf("1 \\times 10^ { 3 }"), 1000)
+    assert.strictEqual(numberOf(`1×10^${" ".repeat(1_000_000)}x`), undefined)
     assert.strictEqual(lastNumber("none"), undefined)
   })
 })

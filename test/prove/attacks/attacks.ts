@@ -11,6 +11,7 @@ import type { Attack } from "./Attack.ts"
 import { boundsAttacks } from "./bounds.ts"
 import { hostileConfigAttacks } from "./hostileConfigs.ts"
 import { pageAttacks } from "./page.ts"
+import { parserAttacks } from "./parsers.ts"
 import { serverAttacks } from "./servers.ts"
 import { tokenizerAttacks } from "./tokenizers.ts"
 import { weightAttacks } from "./weights.ts"
@@ -20,6 +21,7 @@ const attacks: ReadonlyArray<Attack> = [
   ...boundsAttacks,
   ...hostileConfigAttacks,
   ...pageAttacks,
+  ...parserAttacks,
   ...serverAttacks,
   ...tokenizerAttacks,
   ...weightAttacks,

@@ -144,10 +144,14 @@ const same = (a: MathValue, b: MathValue, tolerance: number): boolean => {
   return false
 }
 
+/** The number of characters at the end of an answer in which a matrix is searched. */
+const mostOfMatrix = 10_000
+
 /** Returns the last matrix in a text or, if there is none, the last group in brackets. */
 const lastGroup = (text: string): string | undefined => {
   const plain = plainly(text)
-  const matrix = [...plain.matchAll(/\\begin\{(\w+)\}[\s\S]*?\\end\{\1\}/g)].at(-1)
+  // The last matrix is near the end, and searching a long text full of beginnings would be slow.
+  const matrix = [...plain.slice(-mostOfMatrix).matchAll(/\\begin\{(\w+)\}[\s\S]*?\\end\{\1\}/g)].at(-1)
   if (matrix !== undefined) return matrix[0]
   let end = plain.length - 1
   while (end >= 0 && !")]}".includes(plain[end])) end--

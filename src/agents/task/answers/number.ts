@@ -20,7 +20,7 @@ export const bare = (text: string): string =>
     .replace(/\{,\}/g, ",")
     .replace(/\\\$|\$|\\%|%|\\\(|\\\)|\\\[|\\\]|\*\*/g, "")
     .replace(/[\u00a0\u202f\u2009](?=\d{3})/g, "")
-    .replace(/(\d)\s*(?:\\times|×)\s*10\s*\^\s*\{?\s*([-+]?\d+)\s*\}?/g, "$1e$2")
+    .replace(/(\d)\s*(?:\\times|×)\s*10\s*\^\s*(?:\{\s*)?([-+]?\d+)\s*\}?/g, "$1e$2")
     .trim()
 
 const read = (text: string): number | undefined => {

@@ -58,7 +58,7 @@ const splitsByName = (files: ReadonlyArray<HubFile>): Splits => {
 }
 
 const within = (files: ReadonlyArray<HubFile>, folder: string): ReadonlyArray<HubFile> => {
-  const prefix = `${folder.replace(/^(?:\.?\/)+|\/+$/g, "")}/`
+  const prefix = `${folder.replace(/^(?:\.?\/)+|(?<!\/)\/+$/g, "")}/`
   return prefix === "/" ? files : files.filter(({ path }) => path.startsWith(prefix))
 }
 

@@ -59,7 +59,9 @@ const refused = [
   "writing-mode",
 ]
 
-const tags = /<!--[^]*?-->|<[?!][^>]*>|<(\/?)([\w:-]+)((?:\s+[\w:-]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(\/?)>|([^<]+)/g
+/** Matches at one place only: elsewhere, a comment without end would be searched to the end from each `<!--`. */
+const tags =
+  /<!--[^]*?-->|<(?:\?|!(?!--))[^>]*>|<(\/?)([\w:-]+)((?:\s+[\w:-]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(\/?)>|([^<]+)/gy
 
 const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" }
 const unescaped = (text: string): string =>

@@ -22,6 +22,13 @@ const areaOf = ({ rgba }: Picture): number =>
   rgba.reduce((sum, value, index) => sum + (index % 4 === 3 ? value / 255 : 0), 0)
 
 describe("drawSvg", () => {
+  it.effect("refuses comments without end in one pass", () =>
+    Effect.gen(function* () {
+      const { message } = yield* Effect.flip(drawSvg(svg("<!-- >".repeat(500_000))))
+      assert.include(message, "expected a tag such as")
+    }),
+  )
+
   it.effect("draws shapes where they are, and covers pixels by their share", () =>
     Effect.gen(function* () {
       const picture = yield* drawSvg(svg(`${paper}<rect x="2" y="1.5" width="3.25" height="2" fill="#ff0000"/>`))

@@ -214,7 +214,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "losses/Losses.ts",
     "losses/tokenWeights.ts",
     "model/trunk.ts",
-    "policy/about.ts",
+    "policy/decodePolicy.ts",
     "returns/Returns.ts",
     "train/Train.ts",
     "train/validate.ts",

@@ -18,25 +18,14 @@ import { mostBytes, namesIn, readBytes, statOf } from "../../base/config/files.t
 import { messageOf } from "../../base/config/text.ts"
 import { emptyMaskProblem } from "../env/internal/rows.ts"
 import { writerOf } from "../env/internal/values.ts"
-import {
-  type ActionSpace,
-  box,
-  choicesOf,
-  masked,
-  multiBinary,
-  type RowSpace,
-  type Space,
-  sizeOf,
-  type SpaceValue,
-} from "../env/Space.ts"
+import { type ActionSpace, box, choicesOf, multiBinary, type Space, sizeOf, type SpaceValue } from "../env/Space.ts"
 import type { GraphError } from "../../tensor/graph/GraphError.ts"
-import { type Embedded, readEmbedded } from "../../tensor/graph/onnx/embedded.ts"
-import { sizeOf as elements, type Tensor } from "../../tensor/graph/Tensor.ts"
 import * as Rng from "../../base/rng/Rng.ts"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import * as Layout from "../../run/Layout.ts"
 import { foldersOnDisk, savedAt } from "../../run/savedAt.ts"
-import { aboutOf, type PolicyAbout } from "./about.ts"
+import type { PolicyAbout } from "./about.ts"
+import { decodePolicy } from "./decodePolicy.ts"
 import { PolicyError } from "./PolicyError.ts"
 
 export { PolicyError } from "./PolicyError.ts"
@@ -188,42 +177,14 @@ export const fromOnnx = Effect.fnUntraced(function* (
     seed = 1,
   }: Omit<PolicyLoadOptions, "checkpoint" | "policy"> & { readonly path?: string } = {},
 ): Effect.fn.Return<LoadedPolicy, LoadError, Backend | Scope.Scope> {
-  const { about, programs } = yield* Effect.try({
-    try: () => {
-      const embedded = readEmbedded(bytes)
-      if (embedded === undefined) throw new Error("expected an ONNX file that effect-rl exported, found no description")
-      const { programs } = embedded
-      const about = aboutOf(embedded.about)
-      const misfit = misfitOf(programs, about)
-      if (misfit !== undefined) throw new Error(misfit)
-      return { about, programs }
-    },
-    catch: (error) => new PolicyError({ message: `${path}: ${messageOf(error)}` }),
-  })
+  const { about, programs } = yield* decodePolicy(bytes, path)
   const spec = (sampled ? programs.sampled : undefined) ?? programs.main
-  const program = yield* (yield* Backend).compile(spec)
+  // The ops are checked, but a graph may still be one that no code of this library builds, such as a very deep one.
+  const program = yield* Effect.catchDefect((yield* Backend).compile(spec), (defect) =>
+    Effect.fail(new PolicyError({ message: `${path}: its program cannot be compiled: ${messageOf(defect)}` })),
+  )
   return { ...about, ...acting(program, about, seed) }
 })
-
-/** Says why programs do not fit their description, as in a file that another program wrote; undefined if all fit. */
-const misfitOf = (programs: Embedded["programs"], about: PolicyAbout): string | undefined => {
-  const wanted = { observations: sizeOf(rowSpaceIn(about)), actions: sizeOf(about.actionSpace) }
-  if (!Object.hasOwn(programs, "main")) return "expected a program that acts, found none"
-  for (const { inputs, outputs } of Object.values(programs)) {
-    const lengthOf = (tensor: Tensor | undefined) => (tensor === undefined ? 0 : elements(tensor.shape))
-    const [observations, actions] = [lengthOf(inputs.observations), lengthOf(outputs.actions)]
-    if (observations !== wanted.observations)
-      return `expected a program that reads ${wanted.observations} numbers, found ${observations}`
-    if (actions !== wanted.actions) return `expected a program that gives ${wanted.actions} numbers, found ${actions}`
-    const [memory, next] = [lengthOf(inputs.memory), lengthOf(outputs.nextMemory)]
-    if (memory !== next) return `expected a program that keeps a memory of ${memory} numbers, found ${next}`
-  }
-  return undefined
-}
-
-/** Returns the space of the rows that a policy reads. Throws if masks do not fit the actions. */
-const rowSpaceIn = ({ observationSpace, actionSpace, hasActionMask }: PolicyAbout): RowSpace =>
-  hasActionMask ? masked(observationSpace, actionSpace) : observationSpace
 
 /** Makes the functions of a policy from its compiled program, which acts on one observation at a time. */
 const acting = (

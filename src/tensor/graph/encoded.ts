@@ -10,8 +10,9 @@
  * ```
  */
 import { Schema } from "effect"
-import { make } from "./ops/core.ts"
-import { type Tensor, type TensorData, topologicalOrder } from "./Tensor.ts"
+import { GraphError } from "./GraphError.ts"
+import { rebuilt } from "./rebuilt.ts"
+import { sizeOf, type Tensor, type TensorData, topologicalOrder } from "./Tensor.ts"
 
 const ints = Schema.Array(Schema.Int)
 const name = Schema.String
@@ -92,23 +93,35 @@ export const encodeNodes = (roots: ReadonlyArray<Tensor>): Encoded => {
   return { nodes, constants, positionOf }
 }
 
-/** Makes the tensors of an encoded graph, in order. Throws a RangeError if a tensor comes before one of its inputs. */
+/**
+ * Makes the tensors of an encoded graph, in order. The graph may come from anybody, so all ops are checked as those that
+ * `ops/` makes. Throws a `GraphError` that names the node if an op does not fit its inputs, or comes before one of them, or
+ * if all tensors together have more than `mostNumbers` numbers.
+ */
 export const decodeNodes = (
   nodes: EncodedNodes,
   constantAt: (position: number) => TensorData,
+  mostNumbers = Infinity,
 ): ReadonlyArray<Tensor> => {
   const tensors: Array<Tensor> = []
+  let numbers = 0
   for (const [position, { op, inputs, shape, dtype }] of nodes.entries()) {
+    numbers += sizeOf(shape)
+    if (numbers > mostNumbers) {
+      const message = `node ${position}: ${op.kind}: expected at most ${mostNumbers} numbers in all nodes up to this one, found ${numbers}`
+      throw new GraphError({ op: op.kind, message, shapes: [shape], where: "" })
+    }
     const decodedOp = op.kind === "constant" ? { kind: op.kind, data: constantAt(position) } : op
     const read = inputs.map((at) => tensorAt(tensors, at))
-    tensors.push(make(decodedOp, read, shape, dtype))
+    tensors.push(rebuilt(position, { op: decodedOp, inputs: read, shape, dtype }))
   }
   return tensors
 }
 
-/** Returns the tensor at a position; throws a RangeError if there is none. */
+/** Returns the tensor at a position. Throws a `GraphError` if there is none. */
 export const tensorAt = (tensors: ReadonlyArray<Tensor>, position: number): Tensor => {
   const tensor = tensors[position]
-  if (tensor === undefined) throw new RangeError(`graph: expected a tensor at ${position}`)
-  return tensor
+  if (tensor !== undefined) return tensor
+  const message = `graph: expected one of the first ${tensors.length} nodes, found node ${position}`
+  throw new GraphError({ op: "graph", message, shapes: [], where: "" })
 }

@@ -10,8 +10,7 @@ import { utf8 } from "../../../base/config/utf8.ts"
 import { modelCard } from "../../../rl/export/modelCard.ts"
 import { curveSvg } from "../../../rl/export/curveFiles.ts"
 import { gifOf } from "../../../base/formats/picture/movie.ts"
-import { readEmbedded } from "../../../tensor/graph/onnx/embedded.ts"
-import { aboutOf } from "../../../rl/policy/about.ts"
+import { decodePolicy } from "../../../rl/policy/decodePolicy.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { over } from "../../../run/RunReader.ts"
@@ -103,10 +102,9 @@ const filesOf = Effect.fnUntraced(function* (wanted: Parameters<typeof policyFil
   const { run } = wanted
   const policy = yield* policyFile(wanted, "onnx")
   const weights = yield* policyFile(wanted, "safetensors")
-  const embedded = readEmbedded(policy)
-  if (embedded === undefined)
-    return yield* usageError(`${run}: its policy has no description; resume the run to save it anew`)
-  const about = aboutOf(embedded.about)
+  const { about, programs } = yield* Effect.mapError(decodePolicy(policy, `${run}: its policy`), ({ message }) =>
+    usageError(`${message}; resume the run to save it anew`),
+  )
   const config = yield* readBytes(join(run, Layout.config), mostBytes.binary)
   const validations = yield* over(warningSource)(unplacedEntry(run)).curve
   const scored = validations.findLast(({ step }) => step <= about.step)
@@ -125,7 +123,7 @@ const filesOf = Effect.fnUntraced(function* (wanted: Parameters<typeof policyFil
   const card = modelCard({
     name,
     about,
-    inputs: Record.map(embedded.programs.main.inputs, ({ shape }) => shape),
+    inputs: Record.map(programs.main.inputs, ({ shape }) => shape),
     validation: scored && { meanReturn: scored.mean, stdReturn: scored.std, episodes: scored.episodes },
     config: utf8.decode(config),
     files: {

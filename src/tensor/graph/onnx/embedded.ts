@@ -8,6 +8,7 @@ import { jsonText } from "../../../base/config/jsonText.ts"
 import { fieldsOf } from "../../../base/formats/protobuf.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../encoded.ts"
+import { GraphError } from "../GraphError.ts"
 import { fail } from "../ops/core.ts"
 import type { ProgramSpec } from "../Program.ts"
 import { arrayTypes, type DType, sizeOf, type TensorData } from "../Tensor.ts"
@@ -106,7 +107,7 @@ const isEqual = (one: TensorData, other: TensorData | BigInt64Array): boolean =>
 
 /**
  * Reads the programs in an ONNX model; undefined if it has none. Throws an Error, such as a `GraphError`, if the bytes are
- * no ONNX model or the programs do not fit the model's initializers.
+ * no ONNX model, an op does not fit its inputs, or the programs do not fit the model's initializers.
  */
 export const readEmbedded = (model: Uint8Array): Embedded | undefined => {
   let text: string | undefined
@@ -126,8 +127,15 @@ export const readEmbedded = (model: Uint8Array): Embedded | undefined => {
       initializers.set(name, bytes)
     }
   }
-  return text === undefined ? undefined : decoded(text, initializers)
+  return text === undefined ? undefined : decoded(text, initializers, mostNumbersIn(model))
 }
+
+/**
+ * Returns the largest number of elements that all tensors of a model's programs may have together. A policy computes one row
+ * at a time, and has a few tensors for each of its weights, so a file that needs far more is refused before it can take all
+ * memory.
+ */
+const mostNumbersIn = (model: Uint8Array): number => 2 ** 26 + 64 * Math.ceil(model.length / widths.f32)
 
 /** Reads an entry of the metadata: its key is field 1, and its value is field 2. */
 const metadataOf = (entry: Uint8Array) => {
@@ -153,9 +161,9 @@ const initializerOf = (message: Uint8Array) => {
   return { name, bytes }
 }
 
-const decoded = (text: string, initializers: ReadonlyMap<string, Uint8Array>): Embedded => {
+const decoded = (text: string, initializers: ReadonlyMap<string, Uint8Array>, mostNumbers: number): Embedded => {
   const { about, nodes, constants, programs } = decodeJson(text)
-  const tensors = decodeNodes(nodes, (position) => {
+  const numbersOf = (position: number): TensorData => {
     const constant = constants[`${position}`]
     const { shape, dtype } = nodes[position]
     const bytes =
@@ -165,10 +173,13 @@ const decoded = (text: string, initializers: ReadonlyMap<string, Uint8Array>): E
           ? constant.base64
           : initializers.get(constant.initializer)
     const length = sizeOf(shape)
-    if (bytes === undefined || bytes.length !== length * widths[dtype])
-      return fail("constant", `expected ${length} numbers, found ${bytes?.length ?? 0} bytes`)
+    if (bytes === undefined || bytes.length !== length * widths[dtype]) {
+      const message = `node ${position}: constant: expected ${length} numbers, found ${bytes?.length ?? 0} bytes`
+      throw new GraphError({ op: "constant", message, shapes: [shape], where: "" })
+    }
     return new arrayTypes[dtype](Uint8Array.from(bytes).buffer, 0, length)
-  })
+  }
+  const tensors = decodeNodes(nodes, numbersOf, mostNumbers)
   const at = (position: number) => tensorAt(tensors, position)
   return {
     about,

@@ -111,6 +111,8 @@ export const pad = (x: Tensor, before: ReadonlyArray<number>, after: ReadonlyArr
 export const gather = (data: Tensor, indices: Tensor): Tensor => {
   expectDType("gather", ["i32"], indices)
   if (data.shape.length === 0) fail("gather", "a scalar has no rows", data)
+  if (data.shape[0] === 0 && sizeOf(indices.shape) > 0)
+    fail("gather", "expected at least one row to select from", data, indices)
   return make({ kind: "gather" }, [data, indices], [...indices.shape, ...data.shape.slice(1)], data.dtype)
 }
 
@@ -121,6 +123,8 @@ export const scatterAdd = (indices: Tensor, updates: Tensor, rows: number): Tens
   const rank = indices.shape.length
   if (!sameShape(updates.shape.slice(0, rank), indices.shape))
     fail("scatterAdd", "expected updates whose shape begins with that of the indices", indices, updates)
+  if (rows === 0 && sizeOf(indices.shape) > 0)
+    fail("scatterAdd", "expected at least one row to add to", indices, updates)
   return make({ kind: "scatterAdd" }, [indices, updates], [rows, ...updates.shape.slice(rank)], "f32")
 }
 

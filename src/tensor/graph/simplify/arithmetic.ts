@@ -17,10 +17,13 @@ const ifSameShape = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShap
 const zeroLike = (tensor: Tensor): Tensor => broadcastTo(scalarLike(tensor, 0), tensor.shape)
 
 /** Tells whether all elements are certainly finite, so that multiplying them by 0 always gives 0. */
-const isFinite = ({ op, dtype, inputs }: Tensor): boolean => {
-  if (dtype !== "f32" || op.kind === "oneHot" || op.kind === "cast") return true
-  if (op.kind === "constant") return op.data.every(Number.isFinite)
-  return (op.kind === "reshape" || op.kind === "transpose" || op.kind === "broadcastTo") && isFinite(inputs[0])
+const isFinite = (tensor: Tensor): boolean => {
+  let moved = tensor
+  while (moved.op.kind === "reshape" || moved.op.kind === "transpose" || moved.op.kind === "broadcastTo")
+    moved = moved.inputs[0]
+  const { op, dtype } = moved
+  if (op.kind === "constant" && dtype === "f32") return op.data.every(Number.isFinite)
+  return dtype !== "f32" || op.kind === "oneHot" || op.kind === "cast"
 }
 
 const negated = ({ op, inputs }: Tensor): Tensor | undefined =>

@@ -297,7 +297,8 @@ const bands = Effect.fnUntraced(function* (
   )
   if (asked._tag === "None") return refusal(400, "expected { runs, measure, axis }")
   const { runs, measure, axis } = asked.value
-  const existing = runs.filter(index.has)
+  // Each run is one sample of the interval, however often it is named.
+  const existing = [...new Set(runs)].filter(index.has)
   return document(yield* curves.band(existing, measure, axis))
 })
 

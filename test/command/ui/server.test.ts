@@ -164,7 +164,12 @@ describe("the server", () => {
       const detail = JSON.parse((await ask(`/data/run/${place}/run.json`)).text)
       assert.include(detail.files.map(({ path }: { path: string }) => path), "scores/train/scores.jsonl") // prettier-ignore
       assert.lengthOf(detail.validations, 2)
-      const asked = JSON.stringify({ runs: [one, two, "no such run"], measure: "validation", axis: "steps" })
+      // A run counts once, however often it is named.
+      const asked = JSON.stringify({
+        runs: [one, two, "no such run", one, two, two],
+        measure: "validation",
+        axis: "steps",
+      })
       const band = JSON.parse((await ask("/data/bands", json, "POST", asked)).text)
       assert.deepStrictEqual([band.runs, band.mean], [[2, 2], [50, 100]]) // prettier-ignore
       const file = await ask(`/files/${place}/config.yaml`)

@@ -29,7 +29,7 @@ export interface Connection {
   /**
    * Sends a request, and calls `done` with the reply, or with the error if there is none. The request's bytes may be changed
    * after that. Only one request may be open at a time. A successful reply with a body of more than `mostBytes` bytes is an
-   * error.
+   * error. If `done` throws, it is called again, with an error.
    */
   readonly send: (request: Uint8Array, mostBytes: number, done: (reply: Reply | EnvError) => void) => void
 }

@@ -5,10 +5,11 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { Effect, Option, Schema } from "effect"
+import { attempt } from "../../base/config/attempt.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
-import { oneLine } from "../../base/config/text.ts"
+import { messageOf, oneLine } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
-import { type EnvError, invalid } from "../../base/EnvError.ts"
+import { EnvError, invalid } from "../../base/EnvError.ts"
 import { partsOfLimit, wasStopped } from "./timeLimit.ts"
 import { environmentOf } from "../../base/trust/environment.ts"
 import {
@@ -258,17 +259,22 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
       else late()
     }, part)
   }
+  const process_ = `the process of ${described}`
   const settle = (reply: Reply | EnvError): void => {
     clearTimeout(timer)
     const done = waiting
     waiting = undefined
-    done?.(reply)
+    try {
+      done?.(reply)
+    } catch (error) {
+      // This is called by an event of the process, where nobody else would learn of the exception.
+      done?.(invalid(id, `${process_} sent a reply that cannot be used: ${messageOf(error)}`))
+    }
   }
   const lose = (error: EnvError): void => {
     lost ??= error
     settle(lost)
   }
-  const process_ = `the process of ${described}`
   const giveUp = (): void => {
     killGroup(child)
     lose(invalid(id, `${process_} did not answer within ${timeoutSeconds} seconds, so it was ended`))
@@ -331,6 +337,6 @@ export const connectTo =
   (id: string, options: Command, assembly: () => Assembly = messages): Connect =>
   (described) =>
     Effect.acquireRelease(
-      Effect.sync(() => start(id, options, assembly(), described)),
+      attempt(() => start(id, options, assembly(), described), EnvError),
       ({ end }) => Effect.promise(end),
     ).pipe(Effect.map(({ connection }) => connection))

@@ -166,8 +166,10 @@ const compute = Effect.fnUntraced(function* (
   const millis = Math.max(deadlineMillis, patience * ((yield* Clock.currentTimeMillis) - begun))
   const answers = yield* Effect.forEach(
     theirs,
-    ({ member }) =>
-      shared.active.includes(member) ? asked(shared, member, answerOf(member), millis) : Effect.undefined,
+    ({ member, own }) => {
+      const wanted = own.reduce((sum, slice) => sum + into[slice].byteLength, 0)
+      return shared.active.includes(member) ? asked(shared, member, answerOf(member, wanted), millis) : Effect.undefined
+    },
     { concurrency: "unbounded" },
   )
   for (const [at, { own }] of theirs.entries()) {
@@ -181,8 +183,11 @@ const compute = Effect.fnUntraced(function* (
   }
 })
 
-/** Waits for the results of a rank's slices. */
-const answerOf = ({ channel }: Member): Effect.Effect<Uint8Array, WorkerError> =>
-  Effect.flatMap(channel.receive, ({ kind, bytes }) =>
-    kind === kinds.results ? Effect.succeed(bytes) : Effect.fail(WorkerError.lost(`it failed: ${utf8.decode(bytes)}`)),
-  )
+/** Waits for the results of a rank's slices, which have `wanted` bytes. */
+const answerOf = Effect.fnUntraced(function* ({ channel }: Member, wanted: number) {
+  const { kind, bytes } = yield* channel.receive
+  if (kind !== kinds.results) return yield* WorkerError.lost(`it failed: ${utf8.decode(bytes)}`)
+  if (bytes.length !== wanted)
+    return yield* WorkerError.lost(`it sent results of ${bytes.length} bytes; expected ${wanted}`)
+  return bytes
+})

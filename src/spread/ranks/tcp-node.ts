@@ -7,6 +7,7 @@ import { connect as connectTo, createServer, type Socket } from "node:net"
 import { Effect, Queue, Schema, type Scope } from "effect"
 import { WorkerError } from "../workers/WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
+import { messageOf } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { reasonOf } from "../cluster/reason.ts"
 import { type Channel, kinds, makeInbox } from "./Channel.ts"
@@ -54,7 +55,14 @@ const channelOver = Effect.fnUntraced(function* (
     }
   }
   socket.setNoDelay(true).setKeepAlive(true, keepAliveMillis)
-  socket.on("data", read)
+  socket.on("data", (chunk) => {
+    try {
+      read(chunk)
+    } catch (error) {
+      // There is no memory for a message of the length that it announces.
+      socket.destroy(new Error(messageOf(error)))
+    }
+  })
   socket.on("error", (error) => close(failed(error)))
   socket.on("close", () => close(WorkerError.lost("its connection was closed")))
   yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))

@@ -31,3 +31,35 @@ describe("a reply that a program announces", () => {
     }),
   )
 })
+
+/** Starts a program that replies to each request with an empty body. */
+const replying = connectTo("Own-v0", {
+  command: [
+    process.execPath,
+    "-e",
+    `process.stdin.on("data", () => process.stdout.write(Buffer.alloc(${headerSize})))`,
+  ],
+})
+
+describe("a caller that cannot use a reply", () => {
+  it.live("gets an error as well, so that it does not wait for ever", () =>
+    Effect.gen(function* () {
+      const connection = yield* replying("env 0")
+      const message = yield* Effect.callback<string>((resume) =>
+        connection.send(Buffer.alloc(1), 100, (reply) => {
+          if (!(reply instanceof EnvError)) throw new RangeError("no such env")
+          resume(Effect.succeed(reply.message))
+        }),
+      )
+      assert.strictEqual(message, "Own-v0: the process of env 0 sent a reply that cannot be used: no such env")
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("is told by an EnvError if the program lacks an environment variable", () =>
+    Effect.gen(function* () {
+      const connect = connectTo("Own-v0", { command: [process.execPath], variables: ["EFFECT_RL_NO_SUCH_VARIABLE"] })
+      const { message } = yield* Effect.flip(connect("env 0"))
+      assert.include(message, "the environment variable EFFECT_RL_NO_SUCH_VARIABLE is not set")
+    }).pipe(Effect.scoped),
+  )
+})

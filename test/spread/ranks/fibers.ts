@@ -34,11 +34,11 @@ export interface TestRank {
 
 /**
  * Makes a hub with ranks that are fibers of this process. A training that opens it waits until all are ready. `onResults`
- * runs before the master gets the results of a rank.
+ * runs before the master gets the results of a rank, and may return other bytes that the master gets instead.
  */
 export const hubWithFibers = (
   count: number,
-  onResults: (rank: TestRank) => Effect.Effect<void> = () => Effect.void,
+  onResults: (rank: TestRank) => Effect.Effect<Uint8Array | void> = () => Effect.void,
 ): Effect.Effect<RanksService, never, Scope.Scope> =>
   Effect.gen(function* () {
     const hub = yield* makeHub()
@@ -48,11 +48,12 @@ export const hubWithFibers = (
         Effect.gen(function* () {
           const { master, rank: other, cut } = yield* channelPair
           const ready = yield* Deferred.make<void>()
-          const received = ({ kind }: Message) => {
-            if (kind === kinds.ready) return Effect.asVoid(Deferred.succeed(ready, undefined))
-            return kind === kinds.results ? onResults({ rank, cut }) : Effect.void
-          }
-          const watched: Channel = { ...master, receive: Effect.tap(master.receive, received) }
+          const received = Effect.fnUntraced(function* (message: Message) {
+            if (message.kind === kinds.ready) yield* Deferred.succeed(ready, undefined)
+            if (message.kind !== kinds.results) return message
+            return { ...message, bytes: (yield* onResults({ rank, cut })) ?? message.bytes }
+          })
+          const watched: Channel = { ...master, receive: Effect.flatMap(master.receive, received) }
           yield* Effect.forkScoped(serveSlices(other, backendOf))
           yield* Effect.forkScoped(hub.serve(rank, watched))
           return Deferred.await(ready)

@@ -34,7 +34,7 @@ const trained = (
   ranks: number,
   input: Parameters<typeof keep>[0],
   device: BackendName = "wasm",
-  disturb: (rank: TestRank, answer: number) => Effect.Effect<void> = () => Effect.void,
+  disturb: (rank: TestRank, answer: number) => Effect.Effect<Uint8Array | void> = () => Effect.void,
 ) =>
   Effect.gen(function* () {
     let answers = 0
@@ -88,11 +88,19 @@ describe("a training whose minibatches have slices", () => {
     }),
   )
 
+  it.effect("has the same digest if a rank sends results of a wrong size, and does without it", () =>
+    Effect.gen(function* () {
+      const alone = yield* trained(1, ppo)
+      const wrong = yield* trained(2, ppo, "wasm", (_, answer) => Effect.succeed(new Uint8Array(answer)))
+      assert.deepStrictEqual([wrong.digest, wrong.answers], [alone.digest, 1])
+    }),
+  )
+
   it.effect("leaves the slices of a second program to the master", () =>
     Effect.gen(function* () {
       const two = Effect.gen(function* () {
         const answers = { count: 0 }
-        const hub = yield* hubWithFibers(1, () => Effect.sync(() => answers.count++))
+        const hub = yield* hubWithFibers(1, () => Effect.sync(() => void answers.count++))
         const digests: Array<string> = []
         for (const seed of [1, 2]) {
           const input = { ...ppo, seed, totalSteps: 256 }

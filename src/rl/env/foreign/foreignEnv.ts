@@ -1,6 +1,6 @@
 /** Makes envs that run in other programs, over connections to these programs. */
 import { Effect, Exit, Result, Schema, type Scope } from "effect"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf, oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
@@ -74,6 +74,10 @@ export const foreignEnv = (foreign: Foreign, described: EnvDescription, connect:
   }
   const observationSpace = trying(() => spaceOf(described.observationSpace, "observations"))
   const actionSpace = trying(() => actionSpaceOf(described.actionSpace))
+  const agents: ReadonlyArray<string> = described.agents ?? []
+  const repeated = agents.find((name, at) => agents.indexOf(name) !== at)
+  if (repeated !== undefined)
+    throw invalid(id, `its program names two agents "${oneLine(repeated)}"; expected different names`)
   const env: Env = {
     id,
     observationSpace,
@@ -198,6 +202,14 @@ const makeExchange = (
 
   const failed = (body: Uint8Array): EnvError => {
     const { message, index = 0, traceback } = failureOf(body)
+    if (index < 0 || index >= count) {
+      const found = `its program failed in env ${index}; expected the index of one of its ${count} envs: ${message}`
+      return new EnvError({
+        env: env.id,
+        message: `${env.id}: ${found}`,
+        ...(traceback !== undefined && { userStack: traceback }),
+      })
+    }
     const at = first + index
     const starts = commands[at] === command.start
     return errorAt(env.id, at, episodes[at], starts ? 0 : elapsed[at] + 1, message, traceback)
@@ -233,6 +245,8 @@ const render = Effect.fnUntraced(function* (env: Env, parts: ReadonlyArray<RowRa
   new DataView(bytes.buffer).setUint32(headerSize, index - part.first, true)
   const { body, status: outcome } = yield* ask(part.connection, bytes)
   if (outcome !== status.done) return yield* invalid(env.id, `rendering failed: ${failureOf(body).message}`)
+  if (body.length < 8)
+    return yield* invalid(env.id, `rendering failed: expected a size and a picture, found ${body.length} bytes`)
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
   const [width, height] = [view.getUint32(0, true), view.getUint32(4, true)]
   const picture = toBase64(body.subarray(8))

@@ -4,8 +4,9 @@
  */
 import { Schema } from "effect"
 import { boundProblem } from "../../../base/config/bounds.ts"
+import { bounded } from "../../../base/config/fields.ts"
 import { jsonText } from "../../../base/config/jsonText.ts"
-import { oneLine } from "../../../base/config/text.ts"
+import { oneLine, shortened } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { headerSize } from "../../../spread/programs/Connection.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
@@ -76,7 +77,7 @@ const EnvDescription = Schema.Struct({
   actionSpace: SpaceDescription,
   /** The type of the numbers of observations in messages. */
   observationType: Schema.Literals(["float32", "uint8"]),
-  maxSteps: Schema.NullOr(Schema.Int),
+  maxSteps: Schema.NullOr(bounded("count")),
   rewardThreshold: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
   renders: Schema.optionalKey(Schema.Boolean),
   /** Whether a mask, which says which choices are allowed, follows each observation. */
@@ -132,7 +133,16 @@ export const spaceOf = (described: SpaceDescription, use: string): Space => {
   const { spaces = [], keys = [] } = described
   const parts = spaces.map((part) => spaceOf(part, use))
   if (described.type === "Tuple") return tuple(...parts)
-  if (described.type === "Dict") return dict(Object.fromEntries(parts.map((part, index) => [keys[index], part])))
+  if (described.type === "Dict") {
+    const names = new Set(keys)
+    if (keys.length !== parts.length || names.size !== keys.length) {
+      const found = shortened(JSON.stringify(keys))
+      throw new Error(
+        `its ${use} are a Dict space; expected ${parts.length} different keys, one for each part, found ${found}`,
+      )
+    }
+    return dict(Object.fromEntries(parts.map((part, index) => [keys[index], part])))
+  }
   return simpleSpaceOf(described) ?? unsupported(described.type, use, `${simpleSpaces.join(", ")}, Tuple or Dict`)
 }
 

@@ -36,7 +36,7 @@ type ModelSettings = MultiRunConfig["model"]
 type ScratchModel = Extract<ModelSettings, { readonly type: "scratch" }>
 
 const openFolder = Effect.fnUntraced(function* (path: string) {
-  return yield* LmDirectory.open(yield* onDisk("."), path)
+  return yield* LmDirectory.open(yield* onDisk(".", { followsLinks: true }), path)
 })
 
 const scratchTokens = ({ tokenizer: { alphabet, template } }: ScratchModel) => {

@@ -8,6 +8,8 @@
  */
 import { type Context, Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
 import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../base/config/files.ts"
+import { blocksOf } from "./blocks.ts"
+import { type RefusedLinks, refuseLinkOnPath } from "./links.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 
@@ -16,37 +18,6 @@ import { utf8 } from "../../base/config/utf8.ts"
  * after it has written the previous one, so all parts can share one buffer.
  */
 export type Contents = Uint8Array | Iterable<Uint8Array>
-
-export const partsOf = (contents: Contents): Iterable<Uint8Array> =>
-  contents instanceof Uint8Array ? [contents] : contents
-
-const blockSize = 1 << 20
-
-/**
- * Joins small parts to blocks of at most one MiB, because even a small write is slow. Larger parts are not copied. The caller
- * must have used a block before it asks for the next one.
- *
- * @example
- * ```ts
- * [...blocksOf([Uint8Array.of(1, 2), Uint8Array.of(3)])] // one block: 1, 2, 3
- * ```
- */
-export function* blocksOf(parts: Iterable<Uint8Array>): Generator<Uint8Array, void> {
-  const block = new Uint8Array(blockSize)
-  let used = 0
-  for (const part of parts) {
-    if (used > 0 && used + part.length > blockSize) {
-      yield block.subarray(0, used)
-      used = 0
-    }
-    if (part.length > blockSize) yield part
-    else {
-      block.set(part, used)
-      used += part.length
-    }
-  }
-  if (used > 0) yield block.subarray(0, used)
-}
 
 /** A range of bytes in a file. */
 export interface Part {
@@ -125,6 +96,7 @@ interface DiskFolder {
   readonly root: string
   /** A number in the names of temporary files, which separates this process's files from those of another process. */
   readonly writer: number | undefined
+  readonly followsLinks: boolean
   readonly fs: FileSystem.FileSystem
   readonly path: Path.Path
   readonly context: Context.Context<FileSystem.FileSystem | Path.Path>
@@ -139,14 +111,18 @@ const hidden = (folder: DiskFolder, final: string, ending: string): string =>
 const temporaryOf = (folder: DiskFolder, final: string): string =>
   hidden(folder, final, folder.writer === undefined ? "tmp" : `${folder.writer}.tmp`)
 
+const refuseLinks = (folder: DiskFolder, relative: string, refused: RefusedLinks): Effect.Effect<void, FileError> =>
+  folder.followsLinks ? Effect.void : refuseLinkOnPath(folder, folder.root, at(folder, relative), refused)
+
 /** Makes an Effect uninterruptible, and converts its failure to the error "cannot `operation` `relative`: …". */
 const doing = <A>(
   folder: DiskFolder,
   operation: string,
   relative: string,
   effect: Effect.Effect<A, Failure, Scope.Scope>,
+  refused: RefusedLinks = "any",
 ) =>
-  Effect.scoped(effect).pipe(
+  Effect.scoped(Effect.andThen(refuseLinks(folder, relative, refused), effect)).pipe(
     Effect.uninterruptible,
     Effect.mapError((error) => runStoreError(operation, at(folder, relative), error)),
   )
@@ -181,10 +157,11 @@ const syncDirectory = (folder: DiskFolder, directory: string) =>
     Effect.ignore,
   )
 
+/** Writes a new file, and flushes it to disk. */
 const writeSynced = (folder: DiskFolder, file: string, contents: Contents) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const handle = yield* folder.fs.open(file, { flag: "w" })
+      const handle = yield* folder.fs.open(file, { flag: "wx" })
       for (const block of contents instanceof Uint8Array ? [contents] : blocksOf(contents))
         yield* handle.writeAll(block)
       yield* handle.sync
@@ -192,6 +169,10 @@ const writeSynced = (folder: DiskFolder, file: string, contents: Contents) =>
   )
 
 const erase = (folder: DiskFolder, file: string) => folder.fs.remove(file, { recursive: true, force: true })
+
+/** Writes a new file. If something has its name, which may be a link to a file elsewhere, removes that and tries again. */
+const replacing = <A, R>(folder: DiskFolder, file: string, write: Effect.Effect<A, PlatformError.PlatformError, R>) =>
+  Effect.catchReason(write, "PlatformError", "AlreadyExists", () => Effect.andThen(erase(folder, file), write))
 
 /** Removes a file or folder. Renames it first, because a half-removed folder would look like a damaged one. */
 const remove = (folder: DiskFolder, final: string) => {
@@ -223,9 +204,14 @@ const appending = Effect.fnUntraced(function* (
       "append to",
       relative,
       Effect.gen(function* () {
-        opened ??= yield* Scope.provide(openToAppend(folder, at(folder, relative)), scope)
+        if (opened === undefined) {
+          yield* refuseLinks(folder, relative, "any")
+          opened = yield* Scope.provide(openToAppend(folder, at(folder, relative)), scope)
+        }
         yield* opened.writeAll(bytesOf(contents))
       }),
+      // The links are refused when the file is opened, not at each append.
+      "none",
     )
 })
 
@@ -239,11 +225,10 @@ const writeFile = Effect.fnUntraced(function* (
   const final = at(folder, relative)
   const temporary = temporaryOf(folder, final)
   const bytes = bytesOf(contents)
-  yield* inFolder(
-    folder,
-    final,
-    durable ? writeSynced(folder, temporary, bytes) : folder.fs.writeFile(temporary, bytes),
-  ).pipe(Effect.onError(() => Effect.ignore(erase(folder, temporary))))
+  const write = durable ? writeSynced(folder, temporary, bytes) : folder.fs.writeFile(temporary, bytes, { flag: "wx" })
+  yield* inFolder(folder, final, replacing(folder, temporary, write)).pipe(
+    Effect.onError(() => Effect.ignore(erase(folder, temporary))),
+  )
   yield* folder.fs.rename(temporary, final)
   if (durable) yield* syncDirectory(folder, folder.path.dirname(final))
 })
@@ -317,17 +302,26 @@ const repairFolder = Effect.fnUntraced(function* (folder: DiskFolder, relative: 
   }
 })
 
+/** How a folder on disk is opened. */
+interface DiskOptions {
+  /** A number that keeps the temporary files of this process apart from those of another process that writes the folder. */
+  readonly writer?: number
+  /** Whether the content of files is also read and written through symbolic links below the folder. @default false */
+  readonly followsLinks?: boolean
+}
+
 /**
- * Makes the `FileTree` of a folder on disk. The folder need not exist yet. If another process may write the same folder, pass
- * a different `writer`, which keeps the temporary files of both apart.
+ * Makes the `FileTree` of a folder on disk. The folder need not exist yet. The path of the folder may contain links, but
+ * operations on files below it fail if a link leads to them, because somebody else may have made the folder.
  */
 export const onDisk = Effect.fnUntraced(function* (
   root: string,
-  writer?: number,
+  { writer, followsLinks = false }: DiskOptions = {},
 ): Effect.fn.Return<FileTree, never, FileSystem.FileSystem | Path.Path> {
   const folder: DiskFolder = {
     root,
     writer,
+    followsLinks,
     fs: yield* FileSystem.FileSystem,
     path: yield* Path.Path,
     context: yield* Effect.context<FileSystem.FileSystem | Path.Path>(),
@@ -354,19 +348,20 @@ export const onDisk = Effect.fnUntraced(function* (
       ),
     readText: (relative) => reading(folder, relative, mostBytes.text, folder.fs.readFileString(at(folder, relative))),
     write: (relative, contents, { durable } = { durable: true }) =>
-      doing(folder, "write", relative, writeFile(folder, relative, contents, { durable })),
+      doing(folder, "write", relative, writeFile(folder, relative, contents, { durable }), "inFolders"),
     append: (relative, contents) =>
       Effect.scoped(Effect.flatMap(appending(folder, relative), (append) => append(contents))),
     appending: (relative) => appending(folder, relative),
     truncate: (relative, size) => doing(folder, "cut", relative, folder.fs.truncate(at(folder, relative), size)),
-    sync: (relative) => doing(folder, "flush", relative, syncFile(folder, at(folder, relative))),
-    exists: (relative) => doing(folder, "look for", relative, folder.fs.exists(at(folder, relative))),
+    sync: (relative) => doing(folder, "flush", relative, syncFile(folder, at(folder, relative)), "none"),
+    exists: (relative) => doing(folder, "look for", relative, folder.fs.exists(at(folder, relative)), "none"),
     size: (relative) =>
       doing(
         folder,
         "look at",
         relative,
         Effect.map(folder.fs.stat(at(folder, relative)), (info) => Number(info.size)),
+        "none",
       ),
     list: (relative) =>
       doing(
@@ -378,9 +373,9 @@ export const onDisk = Effect.fnUntraced(function* (
           Effect.map((names) => [...names].sort()),
         ),
       ),
-    remove: (relative) => doing(folder, "remove", relative, remove(folder, at(folder, relative))),
+    remove: (relative) => doing(folder, "remove", relative, remove(folder, at(folder, relative)), "inFolders"),
     writeDirectory: (relative, files, last = () => ({})) =>
-      doing(folder, "write", relative, writeFolder(folder, relative, files, last)),
+      doing(folder, "write", relative, writeFolder(folder, relative, files, last), "inFolders"),
     link: (relative, target) =>
       doing(
         folder,
@@ -390,6 +385,7 @@ export const onDisk = Effect.fnUntraced(function* (
           // Links may be refused by file systems, or by Windows without the privilege. Readers then use `latest.json`.
           Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.void),
         ),
+        "inFolders",
       ),
     target: (relative) =>
       folder.fs.readLink(at(folder, relative)).pipe(

@@ -15,6 +15,7 @@ import { type FileTree, onDisk } from "./FileTree.ts"
 import { type Folder, inMemory, treeOf } from "./Folder.ts"
 import { timeOf, toFlatPath, toPath, type RunIdentity } from "../identifier.ts"
 import { indexRun } from "./indexFile.ts"
+import { refuseLinksIn } from "./links.ts"
 import { holdLock, type Owner, refuseHeld } from "./lock.ts"
 import { foldersIn, ObjectStore } from "./objects/ObjectStore.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
@@ -194,8 +195,10 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions, loc
 
   const existing = Effect.fnUntraced(function* (directory: string) {
     const isRun = fs.exists(path.join(directory, Layout.config))
-    if (yield* Effect.mapError(isRun, (error) => runStoreError("resume", directory, error))) return directory
-    return yield* notARun(directory)
+    if (!(yield* Effect.mapError(isRun, (error) => runStoreError("resume", directory, error))))
+      return yield* notARun(directory)
+    if (defaults.readOnly !== true) yield* Effect.provideContext(refuseLinksIn(directory), context)
+    return directory
   })
 
   return Effect.fnUntraced(function* (identity: RunIdentity, place?: OwnPlace) {

@@ -145,7 +145,7 @@ export const fenced = Effect.fnUntraced(function* (
     })
   const checkedBefore = <A>(change: Effect.Effect<A, PlatformError.PlatformError>) =>
     Effect.andThen(Effect.mapError(check, refused), change)
-  const tree = yield* onDisk(directory, number).pipe(
+  const tree = yield* onDisk(directory, { writer: number }).pipe(
     Effect.provideService(FileSystem.FileSystem, {
       ...fs,
       // Everything but appends is written below a temporary name, and then renamed.

@@ -153,7 +153,7 @@ const inFolder = (folder: string) => openBaseModel({ type: "folder", path: folde
 /** Opens an adapter and its base model. */
 const withAdapter = Effect.fnUntraced(function* (folder: string) {
   const base = yield* inFolder(yield* baseOf(folder))
-  return { base, adapter: yield* Adapter.load(yield* onDisk("."), folder, base.decoder) }
+  return { base, adapter: yield* Adapter.load(yield* onDisk(".", { followsLinks: true }), folder, base.decoder) }
 })
 
 /**

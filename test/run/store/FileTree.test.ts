@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path, Stream } from "effect"
-import { blocksOf, type FileTree, onDisk } from "../../../src/run/store/FileTree.ts"
+import { blocksOf } from "../../../src/run/store/blocks.ts"
+import { type FileTree, onDisk } from "../../../src/run/store/FileTree.ts"
 import { inMemory, treeOf } from "../../../src/run/store/Folder.ts"
 import { foldersIn, ObjectStore } from "../../../src/run/store/objects/ObjectStore.ts"
 import { brokenDisk } from "./brokenDisk.ts"
@@ -190,7 +191,7 @@ describe("what is no file of a tree", () => {
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       if (!(yield* fs.exists("/dev/zero"))) return
-      const tree = yield* Effect.flatMap(temporaryDirectory, onDisk)
+      const tree = yield* onDisk(yield* temporaryDirectory, { followsLinks: true })
       yield* fs.symlink("/dev/zero", `${tree.root}/weights`)
       yield* fs.makeDirectory(`${tree.root}/folder`)
       const device = `cannot read ${tree.root}/weights: expected a regular file, found a device`

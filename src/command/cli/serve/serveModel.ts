@@ -34,7 +34,7 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
       if (!(yield* exists(one))) return yield* usageError(`--${flag}: there is no folder ${one}`)
     }
   }
-  const files = yield* onDisk(".")
+  const files = yield* onDisk(".", { followsLinks: true })
   const { model, watch, maxAdapters, trainer } = yield* openModel(input, files)
   const report = reporter(input.verbose)
   const watched = [...new Set([...watch, ...input.watch].map((one) => resolve(one)))]

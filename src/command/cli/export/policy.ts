@@ -1,20 +1,20 @@
 /** Exports the policy of a run, for `effect export RUN` to policy formats such as `--to onnx`, and to `--to worker`. */
-import { basename, join } from "node:path"
-import { Effect, FileSystem, Layer, type Option } from "effect"
+import { join } from "node:path"
+import { Effect, Layer, type Option } from "effect"
 import type { Plain } from "../../../base/config/Config.ts"
-import { mostBytes, readBytes } from "../../../base/config/files.ts"
 import { backend, envPool, platform } from "../../../node.ts"
 import * as Checkpoint from "../../../run/Checkpoint.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { foldersOnDisk, savedAt } from "../../../run/savedAt.ts"
 import { Recorder } from "../../../run/record/Recorder.ts"
+import { onDisk } from "../../../run/store/FileTree.ts"
 import { RunStore } from "../../../run/store/RunStore.ts"
 import { validate, type CheckpointExtras } from "../../../rl/train/validate.ts"
 import { scripts } from "../../../rl/export/worker/scripts-node.ts"
 import { workerFiles } from "../../../rl/export/worker/workerFiles.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
 import { checkpointOf } from "../evaluate/evaluateRun.ts"
-import { requireConfig } from "../findRun.ts"
+import { requireConfig, warningSource } from "../findRun.ts"
 import { usageError } from "../output/output.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { yamlOverrides } from "../userCode/yamlFile.ts"
@@ -115,18 +115,16 @@ const restoredFiles: ReadonlySet<string> = new Set([
 
 /**
  * Reads the files from which a training is restored: its config and its checkpoints. Returns the bytes of each file by its
- * path.
+ * path. Links are left out, because they can lead out of the folder, or into an endless loop.
  */
 const filesToLoad = Effect.fnUntraced(function* (run: string) {
-  const fs = yield* FileSystem.FileSystem
-  const wrong = (error: { readonly message: string }) => usageError(`${run}: ${error.message}`)
-  const paths = yield* Effect.mapError(fs.readDirectory(run, { recursive: true }), wrong)
+  const tree = yield* onDisk(run)
   const files = new Map<string, Uint8Array>()
-  for (const path of paths) {
-    const name = basename(path)
-    if (path.replaceAll("\\", "/").startsWith(`${Layout.steps}/`)) continue
+  for (const { path } of yield* warningSource.tree(run)) {
+    const name = Layout.fileName(path)
+    if (path.startsWith(`${Layout.steps}/`)) continue
     if (!restoredFiles.has(name) && !Layout.isPolicy(name) && Layout.arraysOf(name) === undefined) continue
-    files.set(join(run, path), yield* Effect.mapError(readBytes(join(run, path), mostBytes.binary), wrong))
+    files.set(join(run, path), yield* tree.read(path))
   }
   return files
 })

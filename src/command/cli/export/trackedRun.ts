@@ -4,7 +4,6 @@
  */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
-import { exists, mostBytes, readBytes } from "../../../base/config/files.ts"
 import { isPlain } from "../../../base/config/plain.ts"
 import { visible } from "../../../base/config/text.ts"
 import type { TrackedRun } from "../../trackers/TrackedRun.ts"
@@ -14,8 +13,10 @@ import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import { fromPath } from "../../../run/identifier.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { settingTree } from "../../../run/record/hparams.ts"
+import { withoutLinks } from "../../../run/read/withoutLinks.ts"
 import { over } from "../../../run/RunReader.ts"
 import { foldersOnDisk, savedAt } from "../../../run/savedAt.ts"
+import { onDisk } from "../../../run/store/FileTree.ts"
 import { checkpointOf } from "../evaluate/evaluateRun.ts"
 import { warningSource } from "../findRun.ts"
 import { usageError, writeError } from "../output/output.ts"
@@ -28,26 +29,26 @@ const described = [Layout.config, Layout.metrics, Layout.returns, Layout.provena
 
 /** Reads a run with its newest policy, or with the policy of a checkpoint. All times come from the run's own records. */
 export const trackedRun = Effect.fnUntraced(function* (run: string, step: Option.Option<number>, to: Tracker) {
-  const read = over(warningSource)(unplacedEntry(run))
+  const tree = yield* onDisk(run)
+  const read = over(yield* withoutLinks(warningSource, run))(unplacedEntry(run))
   const state = yield* read.state
   if (state === "running" || state === "waiting") {
     return yield* usageError(`--to ${to}: expected a run that has ended, found one that is still running`)
   }
   const config = yield* read.config
-  const log = yield* read.locate(Layout.tensorBoard)
-  if (!(yield* exists(log))) {
+  const place = Layout.locate(yield* read.places, Layout.tensorBoard)
+  const log = tree.pathOf(place)
+  if (!(yield* tree.exists(place))) {
     const hint = "the run was made with log_scalars: false"
     return yield* usageError(`--to ${to}: expected the run's metrics in ${log}, found no such file; ${hint}`)
   }
-  const { events } = decode(yield* readBytes(log, mostBytes.binary))
+  const { events } = decode(yield* tree.read(place))
   const times = events.map(({ wallSeconds }) => Math.round(wallSeconds * 1000))
   const digest = (yield* read.metrics)?.digest
   const identity = fromPath(run)
   const files = yield* Effect.forEach(described, (name) =>
-    Effect.flatMap(exists(join(run, name)), (isThere) =>
-      isThere
-        ? Effect.map(readBytes(join(run, name), mostBytes.binary), (bytes) => [[name, bytes] as const])
-        : Effect.succeed([]),
+    Effect.flatMap(tree.exists(name), (isThere) =>
+      isThere ? Effect.map(tree.read(name), (bytes) => [[name, bytes] as const]) : Effect.succeed([]),
     ),
   )
   const tracked: TrackedRun = {

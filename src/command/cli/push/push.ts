@@ -2,9 +2,8 @@
  * Defines `effect push RUN`, which writes a run's policy as a model repository with a model card, to a folder or to the
  * Hugging Face hub.
  */
-import { join, resolve } from "node:path"
+import { resolve } from "node:path"
 import { Effect, Option, Record } from "effect"
-import { mostBytes, readBytes } from "../../../base/config/files.ts"
 import { visible } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { modelCard } from "../../../rl/export/modelCard.ts"
@@ -13,7 +12,9 @@ import { gifOf } from "../../../base/formats/picture/movie.ts"
 import { decodePolicy } from "../../../rl/policy/decodePolicy.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import * as Layout from "../../../run/Layout.ts"
+import { withoutLinks } from "../../../run/read/withoutLinks.ts"
 import { over } from "../../../run/RunReader.ts"
+import { onDisk } from "../../../run/store/FileTree.ts"
 import { aggregateCurves } from "../../../base/statistics/statistics.ts"
 import { openHub } from "../../../agents/task/hub/client.ts"
 import { checkId, uploadModel } from "../../../agents/task/hub/upload.ts"
@@ -105,8 +106,8 @@ const filesOf = Effect.fnUntraced(function* (wanted: Parameters<typeof policyFil
   const { about, programs } = yield* Effect.mapError(decodePolicy(policy, `${run}: its policy`), ({ message }) =>
     usageError(`${message}; resume the run to save it anew`),
   )
-  const config = yield* readBytes(join(run, Layout.config), mostBytes.binary)
-  const validations = yield* over(warningSource)(unplacedEntry(run)).curve
+  const config = yield* (yield* onDisk(run)).read(Layout.config)
+  const validations = yield* over(yield* withoutLinks(warningSource, run))(unplacedEntry(run)).curve
   const scored = validations.findLast(({ step }) => step <= about.step)
   const name = `${about.algorithm}-${about.env}`.replace(/[^\w.-]+/g, "-")
   const curve = aggregateCurves([validations.map(({ step, mean: value }) => ({ step, value }))])

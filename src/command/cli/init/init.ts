@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url"
 import { Effect, FileSystem, Option, Path } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import { makeFolder, systemMessage } from "../../../base/config/files.ts"
+import { makeFolder, mostBytes, type PlatformFailure, readText, systemMessage } from "../../../base/config/files.ts"
 import { argument, quoted, subcommand, toggle } from "../flags.ts"
-import { usageError, writeOut } from "../output/output.ts"
+import { usageError, writeError, writeOut } from "../output/output.ts"
 import { files, type ProjectKind, kinds } from "./files.ts"
 import { startProject } from "./project.ts"
 
@@ -53,9 +53,7 @@ export const init = subcommand(
       }),
     )
     // npx keeps packages in a cache, and no file should depend on a path there, so the schema is copied next to the file.
-    if (schema !== null && installedSchema === undefined) {
-      yield* fs.copyFile(paths.join(packaged, schema), paths.join(folder, schema))
-    }
+    if (schema !== null && installedSchema === undefined) yield* copySchema(folder, schema, { replaces: input.force })
     const working = paths.resolve(".")
     // The printed commands are meant for the working directory if the file is below it, otherwise for the file's folder.
     const isBelow = folder === working || folder.startsWith(`${working}${paths.sep}`)
@@ -90,6 +88,26 @@ const kindOf = (file: Option.Option<string>, kind: Option.Option<ProjectKind>) =
 
 /** The folder of the JSON Schemas in the package (or checkout) of this library. */
 const packaged = fileURLToPath(new URL("../../../../schemas", import.meta.url))
+
+/**
+ * Copies a JSON Schema of the package into a folder. If the folder has a file or a link of that name, it stays, with a note,
+ * unless the copy `replaces` it: it may be the user's own, and a link may lead to another file.
+ */
+const copySchema = Effect.fnUntraced(function* (folder: string, schema: string, how: { readonly replaces: boolean }) {
+  const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
+  const [from, to] = [paths.join(packaged, schema), paths.join(folder, schema)]
+  const failing = Effect.mapError((error: PlatformFailure) => usageError(`${to}: ${systemMessage(error)}`))
+  const text = yield* failing(readText(from, mostBytes.text))
+  const copy = fs.writeFileString(to, text, { flag: "wx" })
+  if (how.replaces) return yield* failing(Effect.andThen(fs.remove(to, { force: true }), copy))
+  const isCopied = yield* copy.pipe(
+    Effect.as(true),
+    Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.succeed(false)),
+    failing,
+  )
+  if (isCopied || (yield* Effect.orElseSucceed(readText(to, mostBytes.text), () => "")) === text) return
+  yield* writeError(`${to}: kept, although it differs from the schema of this version; --force replaces it\n`)
+})
 
 /**
  * Finds the library in a folder or above it. Returns the path of the library's JSON Schema, relative to the folder; undefined

@@ -1,8 +1,10 @@
 /** Writes the files that a folder needs so that Node can run TypeScript programs in it. `effect init` calls it. */
 import { Effect, FileSystem, Path } from "effect"
 import manifest from "../../../../package.json" with { type: "json" }
+import { systemMessage } from "../../../base/config/files.ts"
 import { prettyJson } from "../../../base/config/text.ts"
 import { quoted } from "../flags.ts"
+import { usageError } from "../output/output.ts"
 
 const packageFile = prettyJson({ private: true, type: "module" })
 
@@ -58,7 +60,14 @@ export const startProject = Effect.fnUntraced(function* (
     ["tsconfig.json", compilerFile],
   ] as const) {
     if (!options.isProgram || (yield* has(name))) continue
-    yield* fs.writeFileString(paths.join(folder, name), text, { flag: "wx" })
+    const file = paths.join(folder, name)
+    yield* Effect.mapError(fs.writeFileString(file, text, { flag: "wx" }), (error) =>
+      usageError(
+        error.reason._tag === "AlreadyExists"
+          ? `${file}: expected a file or none, found a link to a missing file; remove the link`
+          : `${file}: ${systemMessage(error)}`,
+      ),
+    )
     written.push(name)
   }
   return { written, install }

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, dirname, extname, join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -108,6 +108,38 @@ describe("effect init", () => {
         assert.strictEqual((await init(args, folder)).error, expected)
       }
     }))
+
+  it("keeps a schema that the folder has, and writes through no link", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "effect-init-"))
+    try {
+      const schema = join(folder, "experiment.schema.json")
+      write(folder, "experiment.schema.json", "{}")
+      const kept = await effect(["init", "one.yaml"], folder)
+      assert.strictEqual(kept.code, 0)
+      assert.strictEqual(
+        kept.stderr,
+        `${schema}: kept, although it differs from the schema of this version; --force replaces it\n`,
+      )
+      assert.strictEqual(read(folder, "experiment.schema.json"), "{}")
+      write(folder, "own.json", "own")
+      rmSync(schema)
+      symlinkSync("own.json", schema)
+      assert.strictEqual((await effect(["init", "two.yaml"], folder)).code, 0)
+      assert.isNull((await init(["two.yaml", "--force"], folder)).error)
+      assert.strictEqual(read(folder, "own.json"), "own")
+      assert.strictEqual(read(folder, "experiment.schema.json"), readFileSync("schemas/experiment.schema.json", "utf8"))
+      // The second copy equals the first.
+      assert.strictEqual((await effect(["init", "three.yaml"], folder)).stderr, "")
+      symlinkSync("missing.json", join(folder, "tsconfig.json"))
+      assert.strictEqual(
+        (await init(["train.ts"], folder)).error,
+        `${join(folder, "tsconfig.json")}: expected a file or none, found a link to a missing file; remove the link`,
+      )
+      assert.isFalse(existsSync(join(folder, "missing.json")))
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
 
   it("names the schema of the installed package, or copies it next to the file", async () => {
     const folder = mkdtempSync(join(tmpdir(), "effect-init-"))

@@ -53,7 +53,7 @@ export interface CodeImport {
   readonly place: string
   /** The absolute path of the module. */
   readonly file: string
-  /** The SHA-256 digest of the module's content. */
+  /** A SHA-256 digest of the contents of the module and of the local files that it imports. */
   readonly sha256: string
 }
 

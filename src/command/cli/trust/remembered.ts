@@ -4,10 +4,10 @@
  */
 import { createHash } from "node:crypto"
 import { lstatSync, mkdirSync, realpathSync, type Stats, writeFileSync } from "node:fs"
-import { dirname, isAbsolute, join, resolve } from "node:path"
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path"
 import { userHome } from "../../../../bin/userCache.js"
 import { canonical } from "../../../base/config/canonical.ts"
-import type { TrustRequest } from "../../../base/trust/Trust.ts"
+import type { ProgramStart, TrustRequest } from "../../../base/trust/Trust.ts"
 
 /** Returns the folder of the user's settings, by the conventions of the system. Throws if the user has no home. */
 const settingsFolder = (): string => {
@@ -29,6 +29,19 @@ export const startFolder = (cwd: string | undefined): string => {
   }
 }
 
+/** The variables with the folders in which the system and Python look for programs, libraries and modules. */
+const searchPaths = ["PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"]
+
+/**
+ * Tells whether a program would be the same in any folder. With a relative or an empty element in a search path, such as
+ * `PYTHONPATH=.`, code comes from the folder in which the program starts. Windows always looks there for programs.
+ */
+export const startsSameAnywhere = ({ isSameAnywhere }: ProgramStart): boolean =>
+  isSameAnywhere === true &&
+  process.platform !== "win32" &&
+  process.env.PATH !== "" &&
+  searchPaths.every((name) => (process.env[name] || "/").split(delimiter).every((folder) => isAbsolute(folder)))
+
 /**
  * Returns the text by which a request is remembered: everything that decides what happens, and nothing else. A relative path
  * means something else in another folder, so the working folder is part of the text; the path of the config is not.
@@ -38,8 +51,8 @@ export const contentOf = (request: TrustRequest): string => {
     const { place: _place, ...content } = request
     return canonical(content)
   }
-  const { _tag, command, cwd, isSameAnywhere, variables, input } = request
-  const folder = isSameAnywhere === true ? null : startFolder(cwd)
+  const { _tag, command, cwd, variables, input } = request
+  const folder = startsSameAnywhere(request) ? null : startFolder(cwd)
   return canonical({ _tag, command, folder, variables: variables.toSorted(), input })
 }
 

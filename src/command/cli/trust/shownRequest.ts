@@ -1,6 +1,7 @@
 /** Describes to the user what a config requests, so that no part of the request can hide or look like something else. */
 import { visible } from "../../../base/config/text.ts"
 import { type ProgramStart, sentTo, type TrustRequest } from "../../../base/trust/Trust.ts"
+import { startsSameAnywhere } from "./remembered.ts"
 
 /** The largest number of characters of a text that is shown. In a longer text, nobody would find what matters. */
 const mostCharacters = 4000
@@ -29,13 +30,16 @@ const wholeRequest = (request: TrustRequest): string => {
   }
 }
 
-const detailsOf = ({ cwd, isSameAnywhere, variables, input }: ProgramStart, folder: string): ReadonlyArray<string> => [
-  ...(isSameAnywhere === true
-    ? []
-    : [`in the folder ${visible(folder)}${cwd === undefined ? "" : ` (cwd: ${visible(cwd)})`}`]),
-  ...(variables.length === 0 ? [] : [`with the environment variables ${variables.map(visible).join(", ")}`]),
-  ...(input === null ? [] : [`with the options ${shownInput(input)}`]),
-]
+const detailsOf = (request: ProgramStart, folder: string): ReadonlyArray<string> => {
+  const { cwd, variables, input } = request
+  return [
+    ...(startsSameAnywhere(request)
+      ? []
+      : [`in the folder ${visible(folder)}${cwd === undefined ? "" : ` (cwd: ${visible(cwd)})`}`]),
+    ...(variables.length === 0 ? [] : [`with the environment variables ${variables.map(visible).join(", ")}`]),
+    ...(input === null ? [] : [`with the options ${shownInput(input)}`]),
+  ]
+}
 
 /**
  * Describes a request completely, as lines; undefined if it is too long to be read. `folder` is the one in which a program

@@ -9,11 +9,14 @@ import {
   type Plain,
   toCamelCase,
 } from "../../../base/config/Config.ts"
-import { exists, mostBytes, readBytes } from "../../../base/config/files.ts"
+import { exists } from "../../../base/config/files.ts"
 import { sha256 } from "../../../base/config/sha256.ts"
+import { messageOf } from "../../../base/config/text.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
 import * as Layout from "../../../run/Layout.ts"
 import type { RunResult } from "../../../run/RunResult.ts"
 import { kindOf, refuseUnknownKind } from "../../../run/RunSpec.ts"
+import { codeOf } from "../../../run/store/code-node.ts"
 import { toRunResult } from "../../../agents/training/RuntimeResult.ts"
 import { logsDir } from "../../../agents/training/logsDir.ts"
 import type * as MultiRun from "../../../trainer/MultiRun.ts"
@@ -105,13 +108,27 @@ export const loadProgram = Effect.fnUntraced(function* <A, E, R>(
   return guarded(file, exported)
 })
 
-/** Asks the service `Trust` about a module, unless the user runs the module as with `node FILE`. */
+/**
+ * Asks the service `Trust` about a module and the local files that it imports, unless the user runs the module as with
+ * `node FILE`.
+ */
 const permitCode = Effect.fnUntraced(function* (file: string, path: string) {
   if (isOwnCode(path)) return
-  const bytes = yield* Effect.mapError(readBytes(path, mostBytes.text), ({ message }) =>
-    usageError(`${file}: ${message}`),
-  )
-  yield* permit({ _tag: "CodeImport", place: file, file: path, sha256: yield* sha256(bytes) }).pipe(
+  // `codeOf` reads at most one MiB.
+  const { files, leftOut } = yield* Effect.try({
+    try: () => codeOf(path),
+    catch: (error) => usageError(`${file}: ${messageOf(error)}`),
+  })
+  if (leftOut > 0 || files.length === 0) {
+    const problem =
+      "a permission for it would not cover all files that it imports, because they are too many or too large"
+    return yield* usageError(
+      `${file}: ${problem}; look at the code, and copy it out of the folder of the run to run it`,
+    )
+  }
+  const digests = yield* Effect.forEach(files, (one) => sha256(one.content))
+  const digest = yield* sha256(utf8.encode(files.map((one, at) => `${digests[at]} ${one.path}\n`).join("")))
+  yield* permit({ _tag: "CodeImport", place: file, file: path, sha256: digest }).pipe(
     Effect.mapError(({ message }) => usageError(`${file}: ${message}`)),
   )
 })

@@ -113,6 +113,18 @@ describe("the trust of the command", () => {
         const same = start({ input: { b: 2, a: 1 }, variables: ["B", "A"], isSameAnywhere: true })
         assert.strictEqual(yield* ask(same), "permitted")
         assert.strictEqual(yield* ask({ ...same, cwd: "/" }), "permitted")
+        // With such a search path, Python's code may come from the folder in which it starts.
+        for (const variables of [
+          { PYTHONPATH: "." },
+          { PYTHONPATH: ":/usr/lib" },
+          { PATH: "bin:/usr/bin" },
+          { PATH: "" },
+          { LD_LIBRARY_PATH: "/usr/lib:" },
+        ]) {
+          const elsewhere = Effect.scoped(Effect.andThen(withVariables(variables), ask({ ...same, cwd: "/" })))
+          assert.match(yield* elsewhere, /not permitted before/, JSON.stringify(variables))
+        }
+        assert.strictEqual(yield* ask({ ...same, cwd: "/" }), "permitted")
       }),
     ),
   )

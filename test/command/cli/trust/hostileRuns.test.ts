@@ -69,6 +69,28 @@ describe("a run of somebody else", () => {
       assert.isTrue(isMarked(folder))
     }))
 
+  it("asks again about code in its folder if a file that it imports has changed", () =>
+    withFolder(async (folder) => {
+      const run = await honestRun(folder, "training")
+      const write = (name: string, text: string): void => writeFileSync(join(folder, run, name), text)
+      write("train.ts", 'import "./helper.ts"\nexport default 1\n')
+      write("helper.ts", "export {}\n")
+      const words = ["run", `${run}/train.ts`]
+      await effect([...words, "--trust"], folder)
+      assert.notInclude((await effect(words, folder)).stderr, "--trust")
+      write(
+        "helper.ts",
+        `import { writeFileSync } from "node:fs"\nwriteFileSync(${JSON.stringify(markIn(folder))}, "")\n`,
+      )
+      const { code, stderr } = await effect(words, folder)
+      assert.isFalse(isMarked(folder))
+      assert.strictEqual(code, 2)
+      assert.match(stderr, /train\.ts: it would run the code in .*train\.ts, .*--trust/)
+      write("helper.ts", `// ${"x".repeat(1 << 20)}\n`)
+      const large = await effect([...words, "--trust"], folder)
+      assert.match(large.stderr, /train\.ts: a permission for it would not cover all files .*; look at the code/)
+    }))
+
   it("starts nothing with --dry-run, whatever a config names", () =>
     withFolder(async (folder) => {
       writeFileSync(join(folder, "space.yaml"), "parameters: { algorithm.gamma: { uniform: [0.9, 0.99] } }\n")

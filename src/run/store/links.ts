@@ -8,9 +8,12 @@ import { FileError } from "../../base/config/files.ts"
 import * as Layout from "../Layout.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
+/** Matches the name of the link to the newest checkpoint, and its temporary names, which a killed process can leave behind. */
+const ownName = new RegExp(`^(?:${Layout.latest}|\\.${Layout.latest}\\.(?:\\d+\\.)?tmp)$`)
+
 /** Tells whether a run makes this link itself. */
 const isOwnLink = (name: string, target: string): boolean =>
-  name === Layout.latest && Layout.checkpointOf(target) !== undefined
+  ownName.test(name) && Layout.checkpointOf(target) !== undefined
 
 /** Describes a link in the folder of a run, and what the user can do. */
 export const linkProblem = (link: string): string =>

@@ -9,7 +9,7 @@
  * yield* orchestrateFolder({ trainer, only: null, server, owner, report: () => Effect.void })
  * ```
  */
-import { Cause, Deferred, Effect, Fiber, Path, References, type Scope } from "effect"
+import { Cause, Deferred, Effect, Fiber, FileSystem, Path, References, type Scope } from "effect"
 import { isMachineFault } from "../../base/config/files.ts"
 import type * as LmDirectory from "../../decoder/huggingFace/LmDirectory.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
@@ -25,8 +25,9 @@ import { makePause } from "../runs/pause.ts"
 import { makeRunFolders } from "../runs/runFolder.ts"
 import { newestStable } from "../runs/stepFolders.ts"
 import type { FileTree } from "../../run/store/FileTree.ts"
+import { refuseLinkOnPath } from "../../run/store/links.ts"
 import { type Owner, tryLock } from "../../run/store/lock.ts"
-import { RunStoreError } from "../../run/store/RunStoreError.ts"
+import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import type { TrainerFolder } from "../trainerFolder.ts"
 import { newestBroadcast } from "../weights/receive.ts"
 import type { InferenceServer } from "./InferenceServer.ts"
@@ -146,7 +147,11 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
 
 /** Locks a run, so that no other process writes the same samples. Fails if another living process plays the run. */
 const lockRun = Effect.fnUntraced(function* ({ id, directory }: TrainedRun, owner: Owner) {
-  const file = (yield* Path.Path).join(directory, Layout.playerLock)
+  const access = { fs: yield* FileSystem.FileSystem, path: yield* Path.Path }
+  const file = access.path.join(directory, Layout.playerLock)
+  yield* Effect.mapError(refuseLinkOnPath(access, directory, file, "any"), (error) =>
+    runStoreError("lock", file, error),
+  )
   const holder = yield* tryLock(file, owner)
   if (holder === undefined) return
   const remedy = `stop it, or play other runs with --run; if it no longer exists, remove ${file}`

@@ -4,6 +4,7 @@
  * and reports deletions to it.
  */
 import { Effect } from "effect"
+import { linkProblem } from "../../run/store/links.ts"
 import * as hooks from "./hooks.ts"
 import * as Layout from "../Layout.ts"
 import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
@@ -76,9 +77,15 @@ const problemOf = Effect.fnUntraced(function* (state: DiscoveryState, run: Disco
   return problem ?? (yield* resumeProblem(state, run))
 })
 
-/** Names the other process that writes a run; undefined if there is none. */
-const lockProblemOf = (state: DiscoveryState, run: DiscoveredRun) =>
-  hooks.untilFailure(state.parts(), ({ unlocked }) => unlocked, run)
+/**
+ * Returns why nothing may be written into the folder of a run: it has links, through which files elsewhere would be changed, or
+ * another process writes it. Undefined if it may be written.
+ */
+const whyToLeave = Effect.fnUntraced(function* (state: DiscoveryState, run: DiscoveredRun) {
+  const link = yield* state.folders.foreignLink(run.directory)
+  if (link !== undefined) return linkProblem(link)
+  return yield* hooks.untilFailure(state.parts(), ({ unlocked }) => unlocked, run)
+})
 
 /** Tells whether a run has ended and has a checkpoint of its last step, so that nothing is left to do. */
 const isFinished = Effect.fnUntraced(function* (state: DiscoveryState, { directory, config }: DiscoveredRun) {
@@ -99,8 +106,8 @@ const discover = Effect.fnUntraced(function* (
   const { id, directory } = folder
   const generation = state.generations + 1
   const run: DiscoveredRun = { id, generation, directory, config }
-  const locked = yield* lockProblemOf(state, run)
-  if (locked !== undefined) return yield* leaveAlone(state, folder, locked)
+  const why = yield* whyToLeave(state, run)
+  if (why !== undefined) return yield* leaveAlone(state, folder, why)
   const invalid = yield* problemOf(state, run)
   if (invalid !== undefined) return yield* refuse(state, folder, invalid)
   const { origin, problem } = yield* state.folders.mark(
@@ -139,8 +146,8 @@ const reconfigure = Effect.fnUntraced(function* (
   config: OrchestratorConfig,
 ) {
   const run = { ...folder.run, config }
-  const locked = yield* lockProblemOf(state, run)
-  if (locked !== undefined) return yield* leaveAlone(state, folder, locked)
+  const why = yield* whyToLeave(state, run)
+  if (why !== undefined) return yield* leaveAlone(state, folder, why)
   const problem = yield* problemOf(state, run)
   if (problem !== undefined) return yield* refuse(state, folder, problem)
   state.known.set(folder.id, { ...folder, text, run })
@@ -195,7 +202,10 @@ const lookAt = Effect.fnUntraced(function* (state: DiscoveryState, id: string) {
     folder = fresh
   }
   const evicted = yield* state.folders.read(directory, Layout.evicted)
-  if (evicted._tag === "Failed") return
+  if (evicted._tag === "Failed") {
+    const link = yield* state.folders.foreignLink(directory)
+    return link === undefined ? undefined : yield* leaveAlone(state, folder, linkProblem(link))
+  }
   if (evicted._tag === "Text") {
     const reason = evicted.text.trim()
     // Other programs may evict a run by writing this file, too.

@@ -151,7 +151,7 @@ const tellInvalid = Effect.fnUntraced(function* (state: DiscoveryState, run: Inv
   yield* state.report({ _tag: "Invalid", run })
 })
 
-/** Marks a folder as invalid because another process writes to it. Notifies the parts, but writes nothing into the folder. */
+/** Marks a folder as invalid because another process writes it or it has links. Notifies the parts, but writes nothing into it. */
 export const leaveAlone = Effect.fnUntraced(function* (state: DiscoveryState, folder: Folder, message: string) {
   if (isRefusedFor(folder, message)) return
   const run: InvalidRun = { id: folder.id, directory: folder.directory, message }

@@ -5,6 +5,7 @@
 import { type Context, Effect, FileSystem, Option, Path, type PlatformError } from "effect"
 import { mostBytes, type PlatformFailure, readText, systemMessage } from "../../base/config/files.ts"
 import { oneLine } from "../../base/config/text.ts"
+import { foreignLinkIn, refuseLinkOnPath } from "../../run/store/links.ts"
 import * as Layout from "../Layout.ts"
 import { TrainerError } from "../TrainerError.ts"
 
@@ -51,15 +52,18 @@ interface FolderAccess {
   readonly context: Context.Context<FileSystem.FileSystem>
 }
 
-/** Reads a small text file. */
-const readSmall = (access: FolderAccess, file: string): Effect.Effect<Read> =>
-  readText(file, mostBytes.config).pipe(
+/** Reads a small text file. A file to which a link leads is not read: a message could show what is in it. */
+const readSmall = (access: FolderAccess, directory: string, relative: string): Effect.Effect<Read> => {
+  const file = access.path.join(directory, relative)
+  return refuseLinkOnPath(access, directory, file, "any").pipe(
+    Effect.andThen(readText(file, mostBytes.config)),
     Effect.provideContext(access.context),
     Effect.match({
       onSuccess: (text): Read => ({ _tag: "Text", text }),
       onFailure: ({ missing, message }): Read => (missing ? { _tag: "Missing" } : { _tag: "Failed", problem: message }),
     }),
   )
+}
 
 /**
  * Returns the identifying numbers of a folder; undefined if the folder does not exist. Fails if that cannot be determined.
@@ -111,17 +115,29 @@ const writeSmall = (
   const makeOwnFolder = access.fs
     .makeDirectory(folder)
     .pipe(Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void))
-  return (access.path.dirname(relative) === Layout.control ? makeOwnFolder : Effect.void).pipe(
-    Effect.andThen(access.fs.writeFileString(temporary, text)),
-    Effect.andThen(access.fs.rename(temporary, file)),
-    Effect.onError(() => Effect.ignore(access.fs.remove(temporary, { force: true }))),
+  const removeTemporary = access.fs.remove(temporary, { force: true })
+  const write = Effect.gen(function* () {
+    if (access.path.dirname(relative) === Layout.control) yield* makeOwnFolder
+    // Something may have the temporary name: the file of a killed process, or a link of somebody else.
+    yield* removeTemporary
+    yield* access.fs.writeFileString(temporary, text, { flag: "wx" })
+    yield* access.fs.rename(temporary, file)
+  }).pipe(Effect.onError(() => Effect.ignore(removeTemporary)))
+  return refuseLinkOnPath(access, directory, file, "inFolders").pipe(
+    Effect.andThen(write),
     Effect.uninterruptible,
-    Effect.match({ onSuccess: () => undefined, onFailure: systemMessage }),
+    Effect.match({
+      onSuccess: () => undefined,
+      onFailure: (error: PlatformFailure) => systemMessage(error),
+    }),
   )
 }
 
-const removeFile = (access: FolderAccess, directory: string, relative: string) =>
-  Effect.ignore(access.fs.remove(access.path.join(directory, relative), { force: true }))
+const removeFile = (access: FolderAccess, directory: string, relative: string) => {
+  const file = access.path.join(directory, relative)
+  const remove = access.fs.remove(file, { force: true })
+  return Effect.ignore(Effect.andThen(refuseLinkOnPath(access, directory, file, "inFolders"), remove))
+}
 
 /** Writes a token into a folder, so that `compare` can recognise the folder. Returns undefined if the folder has vanished. */
 const markFolder = Effect.fnUntraced(function* (access: FolderAccess, directory: string, token: string) {
@@ -136,7 +152,7 @@ const recognise = Effect.fnUntraced(function* (
   access: FolderAccess,
   directory: string,
 ): Effect.fn.Return<Origin | undefined> {
-  const token = yield* readSmall(access, access.path.join(directory, Layout.token))
+  const token = yield* readSmall(access, directory, Layout.token)
   const numbers = yield* Effect.orElseSucceed(stat(access, directory), () => undefined)
   return token._tag === "Text" && numbers !== undefined ? { ...numbers, token: token.text, isMarked: true } : undefined
 })
@@ -156,21 +172,21 @@ const compare = Effect.fnUntraced(function* (access: FolderAccess, directory: st
   const changes = [differ(numbers.value.inode, origin.inode), differ(numbers.value.birth, origin.birth)].filter(
     (changed) => changed,
   ).length
-  const token = yield* readSmall(access, access.path.join(directory, Layout.token))
+  const token = yield* readSmall(access, directory, Layout.token)
   if (token._tag === "Failed") return "unknown"
   if (token._tag === "Text") return token.text !== origin.token || changes === 2 ? "another" : "same"
   return origin.isMarked || changes > 0 ? "another" : "same"
 })
 
-/** Reads the config of a run. Two config files are an error, because either could be meant. */
+/** Reads the config of a run. Two config files are an error, because either could be meant, as is one that cannot be read. */
 const readConfig = Effect.fnUntraced(function* (access: FolderAccess, directory: string) {
   const texts: Array<{ readonly file: string; readonly read: Exclude<Read, { _tag: "Missing" }> }> = []
   for (const name of Object.values(Layout.configFiles)) {
-    const file = access.path.join(directory, name)
-    const content = yield* readSmall(access, file)
-    if (content._tag !== "Missing") texts.push({ file, read: content })
+    const content = yield* readSmall(access, directory, name)
+    if (content._tag !== "Missing") texts.push({ file: access.path.join(directory, name), read: content })
   }
-  if (texts.length < 2) return texts.at(0)
+  const failed = texts.find(({ read }) => read._tag === "Failed")
+  if (failed !== undefined || texts.length < 2) return failed ?? texts.at(0)
   const problem = `expected one config, found ${texts.map(({ file }) => access.path.basename(file)).join(" and ")}; remove one of them`
   return { file: access.path.join(directory, Layout.configs), read: { _tag: "Failed", problem } as const }
 })
@@ -195,7 +211,7 @@ const writeEviction = Effect.fnUntraced(function* (
 
 /** Tells whether the run has ended after `maxSteps`, from its file `control/finished`. */
 const isFinished = Effect.fnUntraced(function* (access: FolderAccess, directory: string, maxSteps: number | null) {
-  const written = yield* readSmall(access, access.path.join(directory, Layout.finished))
+  const written = yield* readSmall(access, directory, Layout.finished)
   return written._tag === "Text" && isEndAfter(maxSteps, written.text)
 })
 
@@ -220,9 +236,10 @@ export const makeRunFolders = Effect.gen(function* () {
     context: yield* Effect.context<FileSystem.FileSystem>(),
   }
   const { path } = access
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   return {
     list: (outputDirectory: string) => listRuns(access, outputDirectory),
-    read: (directory: string, relative: string) => readSmall(access, path.join(directory, relative)),
+    read: (directory: string, relative: string) => readSmall(access, directory, relative),
     readConfig: (directory: string) => readConfig(access, directory),
     write: (directory: string, relative: string, text: string) => writeSmall(access, directory, relative, text),
     remove: (directory: string, relative: string) => removeFile(access, directory, relative),
@@ -233,6 +250,12 @@ export const makeRunFolders = Effect.gen(function* () {
       writeEviction(access, directory, origin, reason),
     isFinished: (directory: string, maxSteps: number | null) => isFinished(access, directory, maxSteps),
     completeCheckpoints: (directory: string) => completeCheckpoints(access, directory),
+    /** Returns the first link in a folder that a run does not make itself. A folder that cannot be read counts as one without. */
+    foreignLink: (directory: string) =>
+      foreignLinkIn(directory).pipe(
+        Effect.orElseSucceed(() => undefined),
+        Effect.provideContext(context),
+      ),
     at: (...parts: ReadonlyArray<string>) => path.join(...parts),
   }
 })

@@ -10,6 +10,7 @@ import { join } from "node:path"
 import type { Attack } from "./Attack.ts"
 import { boundsAttacks } from "./bounds.ts"
 import { hostileConfigAttacks } from "./hostileConfigs.ts"
+import { linkAttacks } from "./links.ts"
 import { pageAttacks } from "./page.ts"
 import { parserAttacks } from "./parsers.ts"
 import { serverAttacks } from "./servers.ts"
@@ -20,6 +21,7 @@ import { must, type Proof } from "../Proof.ts"
 const attacks: ReadonlyArray<Attack> = [
   ...boundsAttacks,
   ...hostileConfigAttacks,
+  ...linkAttacks,
   ...pageAttacks,
   ...parserAttacks,
   ...serverAttacks,

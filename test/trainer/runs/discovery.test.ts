@@ -1,4 +1,6 @@
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { Duration, Effect, Fiber } from "effect"
 import { assert, describe, it } from "vitest"
 import { startRanks } from "../ranks.ts"
@@ -27,6 +29,45 @@ describe("discovery", () => {
         yield* turn
         assert.strictEqual(ids(), "run_empty run_b -")
       }),
+    1,
+    3,
+  )
+
+  check(
+    "leaves a run with links in its folder alone, reads and writes nothing through them, and trains the others",
+    ({ files, turn, ids, master }) =>
+      Effect.gen(function* () {
+        const users = mkdtempSync(join(tmpdir(), "effect-rl-users-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(users, { recursive: true })))
+        const names = ["finished", "orch.toml", "evicted", ".token.tmp", "step_1"]
+        for (const name of names) writeFileSync(join(users, name), "max_steps = the user's")
+        for (const name of ["control", "rollouts", "broadcast", "checkpoints", "configs", "scores", "run.log"]) {
+          files.add(`run_${name}`)
+          const target = name === "run.log" ? join(users, "finished") : users
+          rmSync(files.at(`run_${name}/${name}`), { recursive: true, force: true })
+          symlinkSync(target, files.at(`run_${name}/${name}`))
+        }
+        files.add("run_z")
+        yield* turn
+        yield* turn
+        assert.strictEqual(ids(), "run_z - -")
+        const { invalid } = yield* master.status
+        assert.deepStrictEqual(invalid.map(({ id }) => id).sort(), [
+          "run_broadcast",
+          "run_checkpoints",
+          "run_configs",
+          "run_control",
+          "run_rollouts",
+          "run_run.log",
+          "run_scores",
+        ])
+        for (const { id, message } of invalid) {
+          assert.match(message, /is a link, .*: remove the link, or replace it/, id)
+          assert.notInclude(message, "the user's")
+        }
+        assert.deepStrictEqual(readdirSync(users).sort(), names.toSorted())
+        for (const name of names) assert.strictEqual(readFileSync(join(users, name), "utf8"), "max_steps = the user's")
+      }).pipe(Effect.scoped),
     1,
     3,
   )

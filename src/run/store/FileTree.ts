@@ -278,14 +278,18 @@ const writeFolder = Effect.fnUntraced(function* (
 })
 
 /** Makes a link under a temporary name, and renames it into place. */
-const makeLink = Effect.fnUntraced(function* (folder: DiskFolder, relative: string, target: string) {
-  const final = at(folder, relative)
-  const temporary = temporaryOf(folder, final)
-  yield* erase(folder, temporary)
-  yield* folder.fs.symlink(target, temporary)
-  yield* folder.fs.rename(temporary, final)
-  yield* syncDirectory(folder, folder.path.dirname(final))
-})
+const makeLink = Effect.fnUntraced(
+  function* (folder: DiskFolder, relative: string, target: string) {
+    const final = at(folder, relative)
+    const temporary = temporaryOf(folder, final)
+    yield* erase(folder, temporary)
+    yield* folder.fs.symlink(target, temporary)
+    yield* folder.fs.rename(temporary, final)
+    yield* syncDirectory(folder, folder.path.dirname(final))
+  },
+  // Links may be refused by file systems, or by Windows without the privilege. Readers then use `latest.json`.
+  Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.void),
+)
 
 /** Restores or removes the files with temporary names in a folder. */
 const repairFolder = Effect.fnUntraced(function* (folder: DiskFolder, relative: string) {
@@ -376,17 +380,7 @@ export const onDisk = Effect.fnUntraced(function* (
     remove: (relative) => doing(folder, "remove", relative, remove(folder, at(folder, relative)), "inFolders"),
     writeDirectory: (relative, files, last = () => ({})) =>
       doing(folder, "write", relative, writeFolder(folder, relative, files, last), "inFolders"),
-    link: (relative, target) =>
-      doing(
-        folder,
-        "link",
-        relative,
-        makeLink(folder, relative, target).pipe(
-          // Links may be refused by file systems, or by Windows without the privilege. Readers then use `latest.json`.
-          Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.void),
-        ),
-        "inFolders",
-      ),
+    link: (relative, target) => doing(folder, "link", relative, makeLink(folder, relative, target), "inFolders"),
     target: (relative) =>
       folder.fs.readLink(at(folder, relative)).pipe(
         Effect.map((target): string | undefined => target),

@@ -32,7 +32,9 @@ export const indexRun = Effect.fnUntraced(function* (directory: string, owner?: 
     const files = yield* filesBelow(folder, "", runsOf(previousIndex).set(run, ownFiles))
     const temporary = `${target}.tmp`
     const lines = files.map((file) => `./${file}\n`).sort()
-    yield* fs.writeFileString(temporary, lines.join(""))
+    // The folder may be somebody else's, with a link of this name.
+    yield* fs.remove(temporary, { force: true })
+    yield* fs.writeFileString(temporary, lines.join(""), { flag: "wx" })
     yield* fs.rename(temporary, target)
   })
   yield* Effect.mapError(withTurn(path.join(folder, Layout.resultsIndexLock), owner, writeIndex), (error) =>
@@ -81,7 +83,8 @@ const withTurn = Effect.fnUntraced(function* <A, E, R>(
       while: ({ reason }) =>
         reason._tag === "AlreadyExists" && Effect.map(isHeld, (held) => held ?? ++attempts < second / pause),
     }),
-    Effect.catch(() => Effect.ignore(fs.writeFileString(lock, name))),
+    // Replace the lock instead of writing into it, because it may be a link.
+    Effect.catch(() => Effect.ignore(Effect.andThen(fs.remove(lock, { force: true }), claim))),
   )
   return yield* Effect.acquireUseRelease(
     wait,

@@ -52,6 +52,20 @@ describe("index.txt", () => {
     ),
   )
 
+  it.effect("is written through no link that somebody left in the folder", () =>
+    withResults((resultsDir) =>
+      Effect.gen(function* () {
+        const outside = mkdtempSync(join(tmpdir(), "effect-rl-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(outside, { recursive: true })))
+        write(outside, "own.txt")
+        for (const name of ["index.txt", "index.txt.tmp"]) symlinkSync(join(outside, "own.txt"), join(resultsDir, name))
+        yield* open(resultsDir, (to) => write(to, "a.txt"))
+        assert.strictEqual(readFileSync(join(outside, "own.txt"), "utf8"), "1")
+        assert.strictEqual(index(resultsDir), found(resultsDir))
+      }).pipe(Effect.scoped),
+    ),
+  )
+
   it.effect("is what find says, whatever comes and goes beside runs", () =>
     withResults((resultsDir) =>
       Effect.gen(function* () {

@@ -37,13 +37,17 @@ const publish = Effect.fnUntraced(function* (connected: Connected, path: string,
   const writer = guarded(store, yield* lockIn(connected, lock))
   if ((yield* metricsOf(connected, path)) !== undefined) return
   const fs = yield* FileSystem.FileSystem
-  const names = yield* fs.readDirectory(directory, { recursive: true })
   const files: Array<string> = []
-  for (const name of names) {
-    const file = join(directory, name)
-    const link = yield* Effect.option(fs.readLink(file))
-    if (link._tag === "Some") yield* failing(writer.put(`${path}/${name}`, utf8.encode(link.value)))
-    else if ((yield* fs.stat(file)).type === "File" && !Layout.isOfWriter(name)) files.push(name.replaceAll("\\", "/"))
+  // A link is published as a text with its target, and nothing behind it.
+  const folders = [""]
+  for (const folder of folders) {
+    for (const { name, type } of yield* fs.readDirectoryEntries(join(directory, folder))) {
+      const below = folder === "" ? name : `${folder}/${name}`
+      if (type === "Directory") folders.push(below)
+      else if (type === "SymbolicLink")
+        yield* failing(writer.put(`${path}/${below}`, utf8.encode(yield* fs.readLink(join(directory, below)))))
+      else if (type === "File" && !Layout.isOfWriter(below)) files.push(below)
+    }
   }
   // Another machine may have published a part of this run before it died: remove the files that this run does not have.
   const kept = new Set([lock, ...files.map((name) => `${path}/${name}`)])

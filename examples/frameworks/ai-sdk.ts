@@ -1,4 +1,4 @@
-// An agent of the Vercel AI SDK with a tool. `npx effect run ai-sdk.ts` evaluates it; OPENAI_API_KEY has the key.
+// An agent of the Vercel AI SDK with a tool. `npx effect eval ai-sdk.ts` evaluates it; OPENAI_API_KEY has the key.
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { ToolLoopAgent, tool } from "ai"
 import { Evaluations, FunctionAgent } from "effect-rl"

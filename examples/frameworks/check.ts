@@ -35,7 +35,7 @@ const evaluate = async (file: string, baseUrl: string) => {
     const set = [`agent.lm_config.base_url=${baseUrl}`, "agent.lm_config.model=local", "name=check"]
     const flags = ["--results-dir", results, "--trust", ...set.flatMap((one) => ["--set", one])]
     const program = join(here, "../../bin/effect.js")
-    await promisify(execFile)(process.execPath, [program, "run", file, ...flags], { cwd: here })
+    await promisify(execFile)(process.execPath, [program, "eval", file, ...flags], { cwd: here })
     const found = readdirSync(results, { recursive: true, encoding: "utf8" }).find((path) =>
       path.endsWith("episodes.jsonl"),
     )

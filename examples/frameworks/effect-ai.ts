@@ -1,4 +1,4 @@
-// An agent in Effect: a program of the service LanguageModel with a toolkit. `npx effect run effect-ai.ts` evaluates it;
+// An agent in Effect: a program of the service LanguageModel with a toolkit. `npx effect eval effect-ai.ts` evaluates it;
 // OPENAI_API_KEY has the key.
 import { Effect, Layer, Redacted, Schema } from "effect"
 import * as Chat from "effect/ai/Chat"

@@ -1,4 +1,4 @@
-// An agent of LangGraph.js with a tool. `npx effect run langgraph.ts` evaluates it; OPENAI_API_KEY has the key.
+// An agent of LangGraph.js with a tool. `npx effect eval langgraph.ts` evaluates it; OPENAI_API_KEY has the key.
 import { tool } from "@langchain/core/tools"
 import { createReactAgent } from "@langchain/langgraph/prebuilt"
 import { ChatOpenAI } from "@langchain/openai"

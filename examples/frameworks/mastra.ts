@@ -1,4 +1,4 @@
-// An agent of Mastra with a tool. `npx effect run mastra.ts` evaluates it; OPENAI_API_KEY has the key.
+// An agent of Mastra with a tool. `npx effect eval mastra.ts` evaluates it; OPENAI_API_KEY has the key.
 import { Agent } from "@mastra/core/agent"
 import { createTool } from "@mastra/core/tools"
 import { Evaluations, FunctionAgent } from "effect-rl"

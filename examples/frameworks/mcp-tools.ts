@@ -1,4 +1,4 @@
-// A loop of one's own with the tools of an MCP server. `npx effect run mcp-tools.ts` evaluates it; OPENAI_API_KEY has the key.
+// A loop of one's own with the tools of an MCP server. `npx effect eval mcp-tools.ts` evaluates it; OPENAI_API_KEY has the key.
 import { fileURLToPath } from "node:url"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"

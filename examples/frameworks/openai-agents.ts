@@ -1,4 +1,4 @@
-// An agent of OpenAI's Agents SDK with a tool. `npx effect run openai-agents.ts` evaluates it; OPENAI_API_KEY has the key.
+// An agent of OpenAI's Agents SDK with a tool. `npx effect eval openai-agents.ts` evaluates it; OPENAI_API_KEY has the key.
 import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool } from "@openai/agents"
 import { Evaluations, FunctionAgent } from "effect-rl"
 import OpenAI from "openai"

@@ -1,4 +1,4 @@
-// An agent without a framework. `npx effect run plain-fetch.ts` evaluates it; OPENAI_API_KEY has the key.
+// An agent without a framework. `npx effect eval plain-fetch.ts` evaluates it; OPENAI_API_KEY has the key.
 import { Evaluations, FunctionAgent } from "effect-rl"
 import { questions } from "./questions.ts"
 

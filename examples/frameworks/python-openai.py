@@ -1,5 +1,5 @@
 # An agent in Python with OpenAI's client, which finds the model by OPENAI_BASE_URL and OPENAI_API_KEY.
-# `npx effect run python-openai.yaml` evaluates it, after `pip install openai`.
+# `npx effect eval python-openai.yaml` evaluates it, after `pip install openai`.
 import json
 import os
 import sys

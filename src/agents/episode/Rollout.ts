@@ -143,8 +143,9 @@ export const usageOf = (rollouts: Iterable<Rollout>): LmUsage => {
     for (const step of steps) {
       if (step._tag !== "AgentStep") continue
       const { usage, attempts } = step.call.completion
-      calls++
-      retries += attempts - 1
+      // The answer of an agent that asked its model in a way of its own counts as no call, but its tokens count.
+      calls += Math.min(1, attempts)
+      retries += Math.max(0, attempts - 1)
       inputTokens += usage.inputTokens
       outputTokens += usage.outputTokens
     }

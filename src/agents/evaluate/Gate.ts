@@ -120,6 +120,12 @@ export const regression = (
     .map((one) => regressionOf(one, options))
 }
 
+/** Says what the interval of a difference, in which more is better, shows about a regression by more than `limit`. */
+const verdictOn = ({ low, high }: Interval, limit: number): string => {
+  if (!reaches(high, -limit)) return "shown"
+  return reaches(low, -limit) ? "ruled out" : "possible, but not shown"
+}
+
 const regressionOf = (
   { left, right, scorer, direction, difference, low, high, tasks }: ComparisonReport,
   { limit, strict = false }: GateOptions & { readonly limit: number },
@@ -133,10 +139,8 @@ const regressionOf = (
   const judged = upwards(value, direction)
   const passed = reaches(strict ? judged.low : judged.high, -limit)
   const change = direction === "lower" ? "rise" : "fall"
-  const expected = strict
-    ? `an interval without a ${change} by more than ${short(limit)}`
-    : `no ${change} by more than ${short(limit)} that the whole interval shows`
   const sign = difference > 0 ? "+" : ""
-  const message = `${right}: ${scorer} ${sign}${shown(value)} against ${left}, expected ${expected}`
+  const found = `${right}: ${scorer} ${sign}${shown(value)} against ${left}`
+  const message = `${found}; a ${change} by more than ${short(limit)} is ${verdictOn(judged, limit)}`
   return { ...outcome, passed, message }
 }

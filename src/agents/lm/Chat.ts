@@ -142,7 +142,7 @@ export const Completion = Schema.Struct({
   tokens: Schema.NullOr(TokenTrace),
   /** The name that the server reports for the model that answered. */
   model: Schema.String,
-  /** The number of attempts; 1 if the first one succeeded. */
+  /** The number of attempts: 1 if the first one succeeded, 0 if the answer did not come by a call through us. */
   attempts: Schema.Int,
 })
 export type Completion = typeof Completion.Type

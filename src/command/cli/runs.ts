@@ -2,6 +2,7 @@
  * Defines `effect runs`, which lists runs, and its subcommands show, diff, compare, best and texts. They only read results
  * folders.
  */
+import { isPlain } from "../../base/config/plain.ts"
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -78,6 +79,8 @@ const show = Flags.subcommand(
         yield* input.json
           ? writeJson({ ...about, config: toCamelCase(config), metrics: toCamelCase(metrics) })
           : writeOut(overviewText(about, yield* facts.configText, coloredState))
+        if (!input.json && isPlain(config) && config.kind === "evaluation")
+          yield* writeOut(`\nits scores and comparisons: effect eval ${cell(about.path)}\n`)
       }),
     )
   }),

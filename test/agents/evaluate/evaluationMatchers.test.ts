@@ -47,7 +47,7 @@ describe("the example with matchers for vitest", () => {
       // Three of twelve can be chance; nine can not.
       const far = await play(evaluation(3), results)
       await expect(after).toBeNoWorseThan(before.runDir)
-      assert.include(await problemOf(() => expect(far).toBeNoWorseThan(before.runDir)), "against mine (before), expected no fall") // prettier-ignore
+      assert.include(await problemOf(() => expect(far).toBeNoWorseThan(before.runDir)), "against mine (before); a fall") // prettier-ignore
       assert.include(await problemOf(() => expect(after).toBeNoWorseThan(folder)), "expected the folder of a finished evaluation") // prettier-ignore
     }))
 })

@@ -155,7 +155,10 @@ describe("a summary in Markdown", () => {
     const gates = Gate.regression(baseline, { limit: 0 })
     const text = markdown({ name: "capitals", report, confidence: 0.95, gates, baseline, runDir: "results/0" })
     assert.include(text, "### Evaluation capitals: passed")
-    assert.match(text, /\| mine: exact \+1 \\\(1 to 1\\\) against mine \\\(before\\\), expected .* \| passed \|/)
+    assert.match(
+      text,
+      /\| mine: exact \+1 \\\(1 to 1\\\) against mine \\\(before\\\); a fall by more than .* is ruled out \| passed \|/,
+    )
     assert.include(text, "| mine − mine \\(before\\) | exact | +1.000 | 1.000 to 1.000 | 2 | 0 | 2 | 0.5 | McNemar |")
     assert.isTrue(text.endsWith("\n\nresults/0\n\n"))
   })

@@ -194,7 +194,7 @@ const wholeCall = (type: string, task: OutsideTask, answer: OutsideAnswer): Mode
       usage: answer.usage,
       tokens: null,
       model: type,
-      attempts: 1,
+      attempts: 0,
     },
     toolResults: answer.toolResults,
     parsed: null,

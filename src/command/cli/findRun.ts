@@ -49,6 +49,8 @@ interface FindOptions {
   readonly folders: ReadonlyArray<string>
   /** Selects the runs that the command can use. Default: all runs. */
   readonly usable?: UsableRun
+  /** Accepts no part of a folder's name. Default: false. */
+  readonly wholeNames?: boolean
   /** Reads the runs. By default it doesn't warn about damaged files: only commands that show their contents should. */
   readonly source?: FileSource
 }
@@ -59,7 +61,7 @@ interface FindOptions {
  */
 export const findRun = Effect.fnUntraced(function* (
   wanted: string,
-  { folders, usable, source = silentSource }: FindOptions,
+  { folders, usable, wholeNames = false, source = silentSource }: FindOptions,
 ) {
   const named = yield* isBucket(wanted) ? runAtAddress(wanted, source) : runAtPath(wanted)
   if (named !== undefined) return named
@@ -67,6 +69,7 @@ export const findRun = Effect.fnUntraced(function* (
   const read = over(source)
   const options = {
     folder: folders.join(" or "),
+    wholeNames,
     labelsOf: (entry: RunEntry) => read(entry).labels,
     ...(usable === undefined
       ? {}
@@ -77,6 +80,28 @@ export const findRun = Effect.fnUntraced(function* (
     const noRun = isPath ? " it is not a run (it has no config.yaml), and" : ""
     return usageError(`${wanted}:${noRun} ${message}`)
   })
+})
+
+/**
+ * Finds the run to delete. Unlike `findRun`, it accepts neither a file of the run nor a part of a folder's name. If the user is not
+ * asked, it accepts only the path of the run's folder: whatever else names this run names another one as soon as this one is gone.
+ */
+export const findRunToDelete = Effect.fnUntraced(function* (
+  wanted: string,
+  { folders, isAsked }: Pick<FindOptions, "folders"> & { readonly isAsked: boolean },
+) {
+  const stat = yield* statOf(wanted)
+  if (stat !== undefined && stat.type !== "Directory")
+    return yield* usageError(`${wanted}: expected the folder of a run, found a file`)
+  const named = yield* runAtPath(wanted)
+  if (named !== undefined) return named
+  if (stat !== undefined && wanted !== "latest")
+    return yield* usageError(`${wanted}: it is not a run (it has no ${Layout.config})`)
+  const run = yield* findRun(wanted, { folders, wholeNames: true })
+  if (isAsked) return run
+  return yield* usageError(
+    `${wanted}: expected the path of a run's folder, because with --yes nobody checks which run is meant; it is now ${visible(resolve(run.path))}`,
+  )
 })
 
 /** Returns the folder of the run that the user named. Prints the path to stderr unless the user typed it. */

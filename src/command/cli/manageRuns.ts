@@ -1,23 +1,32 @@
 /** Defines the subcommands of `effect runs` that change what is kept about runs: rename, note, tag, archive and delete. */
-import { isAbsolute } from "node:path"
+import { isAbsolute, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
+import { visible } from "../../base/config/text.ts"
 import type { LabelChange } from "../../run/manage/labels.ts"
 import { bytesText } from "../../run/find/table.ts"
 import { owner } from "../../run/store/owner-node.ts"
-import { findRun, readRun, warningSource } from "./findRun.ts"
+import { findRun, findRunToDelete, readRun, warningSource } from "./findRun.ts"
 import * as Flags from "./flags.ts"
 import { usageError, writeError, writeOut } from "./output/output.ts"
 import { Asking } from "./trust/ask.ts"
 
 const { lookupDir: resultsDir } = Flags
 const aRun = Flags.argument("run", Flags.runArgument)
+const runsToDelete = Flags.argument(
+  "run",
+  "A run's folder; without --yes, also latest, a title or the end of a path",
+).pipe(Argument.variadic({ min: 1 }))
 const someRuns = Flags.argument("run", `${Flags.runArgument}; more runs may follow`).pipe(Argument.variadic({ min: 1 }))
+
+const refuseBucket = Effect.fnUntraced(function* (wanted: string, folder: string) {
+  if (Flags.isBucket(wanted) || Flags.isBucket(folder))
+    return yield* usageError(`${wanted}: runs in a bucket can only be read; change a run in a folder`)
+})
 
 /** Finds the run on disk that the user named. */
 const runOnDisk = Effect.fnUntraced(function* (wanted: string, folder: string) {
-  if (Flags.isBucket(wanted) || Flags.isBucket(folder))
-    return yield* usageError(`${wanted}: runs in a bucket can only be read; change a run in a folder`)
+  yield* refuseBucket(wanted, folder)
   return yield* findRun(wanted, { folders: [folder] })
 })
 
@@ -47,7 +56,9 @@ const rename = Flags.subcommand(
   { run: aRun, title: Flags.argument("title", "The title, in one line; an empty one removes it"), resultsDir },
   Effect.fnUntraced(function* ({ run, title, resultsDir }) {
     const { path, labels } = yield* changing(run, resultsDir, { title })
-    yield* writeOut(labels.title === undefined ? `${path} has no title\n` : `${path}: ${labels.title}\n`)
+    yield* writeOut(
+      labels.title === undefined ? `${visible(path)} has no title\n` : `${visible(path)}: ${labels.title}\n`,
+    )
   }),
 )
 
@@ -70,7 +81,7 @@ const note = Flags.subcommand(
   Effect.fnUntraced(function* ({ run, text, resultsDir }) {
     if (Option.isSome(text)) {
       const { path, labels } = yield* changing(run, resultsDir, { note: text.value })
-      return yield* writeOut(`${path} ${labels.note === undefined ? "has no note" : "has a new note"}\n`)
+      return yield* writeOut(`${visible(path)} ${labels.note === undefined ? "has no note" : "has a new note"}\n`)
     }
     const { note } = yield* readRun(yield* runOnDisk(run, resultsDir)).labels
     if (note !== undefined) yield* writeOut(`${note}\n`)
@@ -95,7 +106,7 @@ const tag = Flags.subcommand(
   },
   Effect.fnUntraced(function* ({ run, tags, remove, resultsDir }) {
     const { path, labels } = yield* changing(run, resultsDir, { addTags: tags, removeTags: remove })
-    yield* writeOut(`${path}: ${labels.tags === undefined ? "no tags" : labels.tags.join(" ")}\n`)
+    yield* writeOut(`${visible(path)}: ${labels.tags === undefined ? "no tags" : labels.tags.join(" ")}\n`)
   }),
 )
 
@@ -115,7 +126,7 @@ const archive = Flags.subcommand(
     const paths = yield* Effect.forEach(runs, (run) => Effect.map(runOnDisk(run, resultsDir), ({ path }) => path))
     for (const path of new Set(paths)) {
       yield* changeLabels(path, { archived: !undo })
-      yield* writeOut(`${path} is ${undo ? "no longer archived" : "archived"}\n`)
+      yield* writeOut(`${visible(path)} is ${undo ? "no longer archived" : "archived"}\n`)
     }
   }),
 )
@@ -128,17 +139,19 @@ const remove = Flags.subcommand(
   "delete",
   {
     description:
-      "Delete the folders of runs with everything in them, after a question. A run that is being written is not deleted, nor a run of a sweep or a trainer that is in progress.",
+      "Delete the folders of runs with everything in them, after a question. Name a run by its folder, by latest, by its title, or by whole folder names at the end of its path; with --yes, only by the path of its folder. A run that is being written is not deleted, nor a run of a sweep or a trainer that is in progress.",
     short: "Delete runs",
     examples: {
-      "effect runs delete ppo/0003": "Show the run's folder and its size, and ask",
-      "effect runs delete ppo/0003 ppo/0004 --yes": "Delete two runs without a question, in a script",
+      "effect runs delete CartPole-v1_ppo/0003": "Show the run's folder and its size, and ask",
+      "effect runs delete results/…/0003 results/…/0004 --yes": "Delete two runs without a question, in a script",
     },
   },
-  { runs: someRuns, yes: Flags.toggle("yes", "Do not ask"), resultsDir },
+  { runs: runsToDelete, yes: Flags.toggle("yes", "Do not ask"), resultsDir },
   Effect.fnUntraced(function* ({ runs, yes, resultsDir }) {
-    const entries = yield* Effect.forEach(runs, (run) => runOnDisk(run, resultsDir))
-    const byPath = new Map(entries.map((entry) => [entry.path, entry]))
+    const entries = yield* Effect.forEach(runs, (run) =>
+      Effect.andThen(refuseBucket(run, resultsDir), findRunToDelete(run, { folders: [resultsDir], isAsked: !yes })),
+    )
+    const byPath = new Map(entries.map((entry) => [resolve(entry.path), entry]))
     const paths = [...byPath.keys()]
     if (!yes) {
       const { isPossible, ask } = yield* Asking
@@ -147,7 +160,7 @@ const remove = Flags.subcommand(
       const lines = yield* Effect.forEach(paths, (path) =>
         Effect.map(warningSource.tree(path), (files) => {
           const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
-          return `  ${path}  ${files.length} files, ${bytesText(bytes)}\n`
+          return `  ${visible(path)}  ${files.length} files, ${bytesText(bytes)}\n`
         }),
       )
       yield* writeError(lines.join(""))
@@ -158,8 +171,9 @@ const remove = Flags.subcommand(
     for (const [path, entry] of byPath) {
       const kept = outsideOf(yield* readRun(entry).places)
       yield* deleteRun(path, owner)
-      yield* writeOut(`deleted ${path}\n`)
-      for (const place of kept) yield* writeError(`note: its files in ${place} are outside of its folder, and stay\n`)
+      yield* writeOut(`deleted ${visible(path)}\n`)
+      for (const place of kept)
+        yield* writeError(`note: its files in ${visible(place)} are outside of its folder, and stay\n`)
     }
   }),
 )

@@ -18,16 +18,18 @@ interface PickOptions {
   readonly usable?: UsableRuns
   /** Reads the labels of a run. Without it, no run has labels. */
   readonly labelsOf?: (entry: RunEntry) => Effect.Effect<RunLabels>
+  /** Accepts no part of a name: only whole folder names at the end of a path, such as `CartPole-v1_ppo/0003`. */
+  readonly wholeNames?: boolean
 }
 
 /**
  * Returns the newest usable run that is not archived for `latest`, otherwise the only usable run whose path contains `wanted`,
- * or whose title is `wanted` if no path contains it. Fails if there is none, or more than one.
+ * or whose title is `wanted` if no path contains it. With `wholeNames`, the path must end with `wanted`. Fails if there is none, or more than one.
  */
 export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,
-  { folder, usable, labelsOf = () => Effect.succeed({}) }: PickOptions,
+  { folder, usable, labelsOf = () => Effect.succeed({}), wholeNames = false }: PickOptions,
 ): Effect.fn.Return<RunEntry, RunStoreError> {
   const fail = (problem: string): Effect.Effect<never, RunStoreError> =>
     Effect.fail(new RunStoreError({ path: folder, operation: "find", message: problem }))
@@ -52,12 +54,14 @@ export const pick = Effect.fnUntraced(function* (
 
   // Accept a path as it is shown in a narrow table: an ellipsis and the end of the path.
   const part = wanted.replace(/^…\/?/, "").replace(/\/+$/, "")
-  const exact = runs.filter(({ path }) => path.includes(part))
-  const similar = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))
+  const has = (path: string, end: string): boolean => (wholeNames ? `/${path}`.endsWith(`/${end}`) : path.includes(end))
+  const exact = runs.filter(({ path }) => has(path, part))
+  const similar = exact.length > 0 ? exact : runs.filter(({ path }) => has(derivedName(path), derivedName(part)))
   const titled = Effect.filter(runs, (run) => Effect.map(labelsOf(run), ({ title }) => title === wanted))
   const matching = similar.length > 0 ? similar : yield* titled
   if (matching.length === 0) {
-    return yield* fail(`no run in ${folder} has this in its path; \`effect runs\` lists them`)
+    const problem = wholeNames ? "has a path that ends with these folder names" : "has this in its path"
+    return yield* fail(`no run in ${folder} ${problem}; \`effect runs\` lists them`)
   }
   const candidates = yield* Effect.filter(matching, isUsable)
   if (candidates.length === 1) return candidates[0]

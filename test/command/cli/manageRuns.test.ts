@@ -131,8 +131,8 @@ describe("deleting a run", () => {
     const outside = put("../outside/kept.txt", "kept")
     symlinkSync(dirname(outside), join(results, old, "link"))
     symlinkSync(outside, join(results, old, "file"))
-    const out = await runs("delete", "0001", "--yes")
-    assert.include(out, `deleted results/${old}`)
+    const out = await runs("delete", `results/${old}`, "--yes")
+    assert.include(out, `deleted ${join(results, old)}\n`)
     assert.isFalse(existsSync(join(results, old)))
     assert.deepEqual(readdirSync(dirname(join(results, old))), [])
     assert.strictEqual(readFileSync(outside, "utf8"), "kept")
@@ -141,10 +141,10 @@ describe("deleting a run", () => {
 
   it("is refused while a process writes the run, its sweep or its trainer", async () => {
     const lock = put(`${old}/run.lock`, ownerName(process.ppid))
-    assert.include(await refused("delete", "0001", "--yes"), "is writing this run")
+    assert.include(await refused("delete", `results/${old}`, "--yes"), "is writing this run")
     writeFileSync(lock, ownerName(2 ** 30))
     const sweep = put(`${old.split("/")[0]}/sweep.lock`, ownerName(process.ppid))
-    assert.include(await refused("delete", "0001", "--yes"), "sweep.lock")
+    assert.include(await refused("delete", `results/${old}`, "--yes"), "sweep.lock")
     rmSync(sweep)
     const trainer = pathOf("2026-03-01_00-00-00", 3)
     put(`${trainer}/run_a/config.yaml`, "kind: multirun\n")
@@ -154,7 +154,7 @@ describe("deleting a run", () => {
     rmSync(join(results, trainer, "run.lock"))
     put(`${trainer}/run_a/run.lock`, ownerName(process.ppid))
     assert.include(await refused("delete", `results/${trainer}`, "--yes"), "is writing this run")
-    await runs("delete", "0001", "--yes")
+    await runs("delete", `results/${old}`, "--yes")
     assert.isFalse(existsSync(join(results, old)))
   })
 
@@ -167,5 +167,66 @@ describe("deleting a run", () => {
     assert.include(await refused("delete", `results/${other}`, "--yes"), "it is not a run")
     assert.isTrue(existsSync(join(results, other, "precious.txt")))
     assert.include(await refused("delete", "s3://bucket/run", "--yes"), "can only be read")
+  })
+
+  it("is refused for a file of a run, and for folders of other things that have a config.yaml", async () => {
+    for (const file of ["config.yaml", "notes.txt"]) {
+      writeFileSync(join(folder, file), "name: mine\n")
+      assert.include(await refused("delete", file, "--yes"), "expected the folder of a run, found a file")
+    }
+    const plot = put(`${old}/plot.png`)
+    assert.include(await refused("delete", plot, "--yes"), "found a file")
+    writeFileSync(join(folder, "run.log"), "my own log")
+    mkdirSync(join(folder, "0001"))
+    assert.include(await refused("delete", ".", "--yes"), "nothing shows that this folder was made for a run")
+    assert.include(await refused("delete", folder, "--yes"), "nothing shows that this folder was made for a run")
+    for (const path of ["0001", "results", dirname(join(results, old))])
+      assert.include(await refused("delete", path, "--yes"), "it is not a run")
+    assert.sameMembers(readdirSync(folder), ["0001", "config.yaml", "notes.txt", "results", "run.log"])
+    assert.sameMembers(readdirSync(join(results, old)), ["config.yaml", "plot.png", "return.json"])
+  })
+
+  it("outside of a results folder needs its lease, and is refused from inside of it", async () => {
+    mkdirSync(join(folder, "mine/inner"), { recursive: true })
+    writeFileSync(join(folder, "mine/config.yaml"), "name: mine\n")
+    assert.include(await refused("delete", "mine", "--yes"), "it has no run.lease")
+    writeFileSync(join(folder, "mine/run.lease"), "{}")
+    symlinkSync(folder, join(results, "there"))
+    for (const [path, cwd] of [
+      [".", "mine"],
+      ["..", "mine/inner"],
+      [join(results, "there/mine"), "mine/inner"],
+    ]) {
+      const { code, stderr } = await effect(["runs", "delete", path, "--yes"], join(folder, cwd))
+      assert.notStrictEqual(code, 0)
+      assert.include(stderr, "the current directory is in this folder")
+    }
+    assert.include(await runs("delete", "mine", "--yes"), `deleted ${join(folder, "mine")}\n`)
+    assert.isFalse(existsSync(join(folder, "mine")))
+  })
+
+  it("twice by the same words never deletes another run", async () => {
+    const similar = pathOf("2026-01-01_00-00-00", 10001)
+    put(`${similar}/config.yaml`, "name: walk\n")
+    await runs("rename", `results/${newer}`, "Baseline")
+    // Whatever is no path names another run when this one is gone.
+    for (const wanted of ["0001", "E_ppo/0001", "latest", "Baseline"]) {
+      const message = await refused("delete", wanted, "--yes")
+      assert.include(message, "with --yes nobody checks which run is meant")
+      assert.include(message, join(results, wanted.endsWith("1") ? old : newer))
+    }
+    await runs("delete", `results/${old}`, "--yes")
+    assert.include(await refused("delete", `results/${old}`, "--yes"), "has a path that ends with these folder names")
+    // A question shows which run is meant. Parts of names are refused nevertheless.
+    assert.include(await refused("delete", "0001"), "has a path that ends with these folder names")
+    assert.deepEqual(await seedsOf(), [2, 10001])
+  })
+
+  it("shows a path with a line feed in one line", async () => {
+    const forged = pathOf("2026-05-01_00-00-00", 5, "walk").replace("walk", "walk\n  results")
+    put(`${forged}/config.yaml`, "name: walk\n")
+    const shown = join(results, forged).replace("\n", "\\u{a}")
+    assert.strictEqual(await runs("tag", `results/${forged}`, "a"), `${shown.slice(folder.length + 1)}: a\n`)
+    assert.strictEqual(await runs("delete", `results/${forged}`, "--yes"), `deleted ${shown}\n`)
   })
 })

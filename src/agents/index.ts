@@ -4,7 +4,7 @@
  */
 export * as Agent from "./agent/Agent.ts"
 export { AgentError } from "./agent/AgentError.ts"
-export { AgentTexts } from "./agent/AgentTexts.ts"
+export { AgentTexts, AskedTexts } from "./agent/AgentTexts.ts"
 export * as AgentKind from "./agent/AgentKind.ts"
 export * as Agents from "./agent/Agents.ts"
 export * as Conversation from "./agent/Conversation.ts"

@@ -106,10 +106,10 @@ export interface DecodedAgent {
   /** The model; null for an agent with code of its own that asks none through us. */
   readonly lmConfig: LmConfig | null
   /**
-   * The texts of the agent that can be replaced by `AgentTexts`, by name. An agent with code of its own names them when it
-   * first asks for them.
+   * Returns the texts of the agent that can be replaced by `AgentTexts`, by name. An agent with code of its own has those of
+   * its config and those for which it has asked (`AskedTexts`), with its own values.
    */
-  readonly texts: () => Readonly<Record<string, string>>
+  readonly texts: (asked?: Readonly<Record<string, string>>) => Readonly<Record<string, string>>
   /** Asks the service `Trust` about the programs that the agent would start. `make` does this, too. */
   readonly permit: Effect.Effect<void, ConfigError>
   readonly make: Effect.Effect<Agent, ConfigError | AgentError, Lm>

@@ -17,3 +17,17 @@ import { Context } from "effect"
 export const AgentTexts = Context.Reference<Readonly<Record<string, string>>>("effect-rl/agent/AgentTexts", {
   defaultValue: () => ({}),
 })
+
+/**
+ * Receives the name and the agent's own value of each text for which an agent with code of its own asks. The service is read
+ * at each turn, so a learner of prompts knows for which texts an episode has asked.
+ *
+ * @example
+ * ```ts
+ * const own = new Map<string, string>()
+ * yield* Effect.provideService(agent.act({ _tag: "Observation", text: "?" }), AskedTexts, (name, text) => void own.set(name, text))
+ * ```
+ */
+export const AskedTexts = Context.Reference<(name: string, own: string) => void>("effect-rl/agent/AskedTexts", {
+  defaultValue: () => () => {},
+})

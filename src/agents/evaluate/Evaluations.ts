@@ -18,7 +18,7 @@ import { Effect, type FileSystem, type Path, Schema, type Scope, Stream } from "
 import { FormatError } from "../../base/formats/FormatError.ts"
 import type { AgentError } from "../agent/AgentError.ts"
 import * as Agents from "../agent/Agents.ts"
-import { checkAll, ConfigError, type DecodeOptions, isPlain, type Plain } from "../../base/config/Config.ts"
+import { checkAll, ConfigError, type DecodeOptions, type Plain } from "../../base/config/Config.ts"
 import { exists, mostBytes, readText } from "../../base/config/files.ts"
 import { locate, withPlaces } from "../../base/config/places.ts"
 import { sha256 } from "../../base/config/sha256.ts"
@@ -36,7 +36,7 @@ import { checkTasks } from "./checkTasks.ts"
 import * as Evaluate from "./Evaluate.ts"
 import { type AgentSection, namesOf, read, type ReadOptions } from "./EvaluationConfig.ts"
 import { type EvaluationResult, execute, type ExecuteError, type PreparedEvaluation } from "./execute.ts"
-import { agentIdentity, openParts } from "./openParts.ts"
+import { agentIdentity, openParts, scorerIdentity } from "./openParts.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
 import * as Scorers from "./Scorers.ts"
@@ -170,13 +170,6 @@ const prepareNamed = Effect.fnUntraced(function* (
 
 const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOptions, baseDir: string) =>
   Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
-
-/**
- * Returns the settings of a scorer that must not change on a resume. Of a judge's model, these are its name and temperature;
- * labels only change the report.
- */
-const scorerIdentity = ({ lmConfig, label: _1, labelThreshold: _2, judgeThreshold: _3, ...plain }: Plain): Plain =>
-  isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
 
 /**
  * Reads the finished evaluation in `folder` (the setting `compare_to`). A relative path starts from the config's folder or

@@ -4,6 +4,7 @@ import {
   ConfigError,
   convertPath,
   type DecodeOptions,
+  isPlain,
   type Plain,
   snakeCase,
   sourceOf,
@@ -78,3 +79,15 @@ export const agentIdentity = (
     lmConfig: { model: unplacedModel(model), temperature, maxOutputTokens, stopSequences, thinkingBudget },
   }
 }
+
+/**
+ * Returns the settings of a scorer that must not change on a resume. Of a judge's model, these are its name and temperature;
+ * labels only change the report.
+ */
+export const scorerIdentity = ({
+  lmConfig,
+  label: _1,
+  labelThreshold: _2,
+  judgeThreshold: _3,
+  ...plain
+}: Plain): Plain => (isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain)

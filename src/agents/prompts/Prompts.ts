@@ -30,7 +30,7 @@ import { withPlaces } from "../../base/config/places.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import type { FormatError } from "../../base/formats/FormatError.ts"
-import { agentIdentity, openParts } from "../evaluate/openParts.ts"
+import { agentIdentity, openParts, scorerIdentity } from "../evaluate/openParts.ts"
 import * as Scorers from "../evaluate/Scorers.ts"
 import { priceOf } from "../lm/middleware/budgeted.ts"
 import { Lm } from "../lm/Lm.ts"
@@ -187,9 +187,9 @@ const prepareNamed = Effect.fnUntraced(function* (
       ...configs,
     },
     identity: {
-      ...(yield* identityOf(settings, sets)),
+      ...(yield* identityOf(settings, sets, learner)),
       agent: agentIdentity(decoded.config, lmConfig),
-      scorer: scorerConfig,
+      scorer: scorerIdentity(scorerConfig),
     },
     logCalls: lmConfig?.logCalls === true || reflector?.config.logCalls === true,
     source,
@@ -263,15 +263,18 @@ const openLearner = Effect.fnUntraced(function* (learner: Learner, { parts, from
   return { reflector, learner: config }
 })
 
-/** Returns the settings on which the answers depend, except the agent's and the scorer's. Budgets may change. */
-const identityOf = Effect.fnUntraced(function* (settings: PromptsSettings, sets: Sets) {
+/**
+ * Returns the settings on which the answers depend, except the agent's and the scorer's. Budgets may change. `complete` is the
+ * learner's config without files: the saved config, which a resume reads, has their texts instead of their names.
+ */
+const identityOf = Effect.fnUntraced(function* (settings: PromptsSettings, sets: Sets, complete: Plain) {
   const { seed, learn, failureScore, maxStepsPerEpisode, learner } = settings
   const digest = (tasks: TaskSet | null) =>
     tasks === null ? Effect.succeed(null) : sha256(utf8.encode(tasks.digest + String(tasks.size)))
-  const { maxMetricCalls: _1, maxTokens: _2, stopScore: _3, ...rest } = learner
+  const { maxMetricCalls: _1, maxTokens: _2, stopScore: _3, ...rest } = complete
   const about =
-    rest.type === "gepa"
-      ? { ...rest, reflectionLmConfig: agentIdentity({}, rest.reflectionLmConfig)["lmConfig"] }
+    learner.type === "gepa"
+      ? { ...rest, reflectionLmConfig: agentIdentity({}, learner.reflectionLmConfig)["lmConfig"] }
       : rest
   return {
     seed,

@@ -13,7 +13,7 @@ const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDe
 const limitFields = {
   /** The largest number of tasks that are played, on training and validation tasks together. Test tasks don't count. */
   maxMetricCalls: withDefault(bounded("count"), 300),
-  /** The number of tokens of all models after which no iteration begins; null sets no limit. */
+  /** The number of tokens of the agent and the reflection model after which no iteration begins; null sets no limit. */
   maxTokens: optional(bounded("count")),
   /** The mean validation score with which the run ends; null always uses all metric calls. */
   stopScore: optional(real),

@@ -28,7 +28,10 @@ const playedAtOnce = 8
 export const examplesText = (shots: ReadonlyArray<NonNullable<Search.Trial["shot"]>>): string =>
   shots.map(({ input, output }, at) => `Example ${at + 1}\n\nInput:\n${input}\n\nOutput:\n${output}`).join("\n\n")
 
-/** Plays training tasks in a random order until there are enough successes for all sets, or no tasks are left. */
+/**
+ * Plays training tasks in a random order until there are enough successes for all sets, or no tasks are left. `end` is the
+ * reason why a limit ended this before; undefined if none did.
+ */
 const successes = Effect.fnUntraced(function* <E, R>(
   settings: BootstrapSettings,
   begun: SearchState,
@@ -39,10 +42,12 @@ const successes = Effect.fnUntraced(function* <E, R>(
   const order = [...stream(seed, "prompts", "bootstrap").permutation(new Int32Array(train))]
   const found: Array<NonNullable<Search.Trial["shot"]>> = []
   let state = begun
+  let end: Search.SearchEnd | undefined
   for (let at = 0; at < train && found.length < shots * Math.min(sets, 4); at += playedAtOnce) {
     const tasks = order.slice(at, at + playedAtOnce)
     // Leave enough of the budget to validate one set.
-    if (Search.endOf(settings, state, tasks.length + validation) !== undefined) break
+    end = Search.endOf(settings, state, tasks.length + validation)
+    if (end !== undefined) break
     const { metricCalls } = state
     const request = {
       place: `bootstrap/${at}`,
@@ -55,7 +60,7 @@ const successes = Effect.fnUntraced(function* <E, R>(
     state = spent(state, trials.length, Search.tokensOf(trials))
     for (const { score, shot } of trials) if (score >= goodScore && shot !== null) found.push(shot)
   }
-  return { state, found }
+  return { state, found, end }
 })
 
 /** Validates the seed, then sets of examples until all are tried or a limit is reached. */
@@ -74,14 +79,17 @@ export const search = Effect.fnUntraced(function* <E, R>(
   } as const
   const validated = Search.seeded(seedTexts, yield* around.play(onSeed))
   yield* around.changed(validated)
-  const { state: ready, found } = yield* successes(settings, validated, around)
+  const { state: ready, found, end: stopped } = yield* successes(settings, validated, around)
   let state = ready
   for (let set = 0; set < settings.sets && found.length > 0; set++) {
-    const end = Search.endOf(settings, state, tasks.length)
-    if (end !== undefined) return { state, end }
     const order = stream(settings.seed, "prompts", "examples", set).permutation(new Int32Array(found.length))
     const shots = [...order.subarray(0, settings.shots)].map((at) => found[at])
-    const texts = { ...seedTexts, [settings.text]: examplesText(shots) }
+    const text = examplesText(shots)
+    // With few successes, the same set is drawn again. It has its scores already.
+    if (state.candidates.some((candidate) => candidate.texts[settings.text] === text)) continue
+    const end = Search.endOf(settings, state, tasks.length)
+    if (end !== undefined) return { state, end }
+    const texts = { ...seedTexts, [settings.text]: text }
     const { metricCalls } = state
     const index = state.candidates.length
     const request = { place: Search.validationPlace(index), set: "validation", texts, tasks, metricCalls } as const
@@ -100,5 +108,5 @@ export const search = Effect.fnUntraced(function* <E, R>(
     state = recorded(counted, { ...about, outcome: "accepted", candidate: index })
     yield* around.changed(state)
   }
-  return { state, end: "done" }
+  return { state, end: stopped ?? "done" }
 })

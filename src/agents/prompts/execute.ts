@@ -172,7 +172,7 @@ const searched = Effect.fnUntraced(function* (prepared: PreparedPrompts, progres
   const place = validationPlace(0)
   const tasks = allTasks(sizes.validation)
   const ofSeed = yield* player.play({ place, set: "validation", texts: {}, tasks, metricCalls: 0 })
-  const seedTexts = yield* seedOf(prepared, yield* player.seedTexts)
+  const seedTexts = yield* seedOf(prepared, player.seedTexts())
   const around: Surroundings<ExecuteError, CurrentRun> = {
     sizes,
     play: (request) => (request.place === place ? Effect.succeed(ofSeed) : player.play(request)),

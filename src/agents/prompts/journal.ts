@@ -29,6 +29,8 @@ export const EpisodeEntry = Schema.Struct({
   place: Schema.String,
   played: EpisodeToScore,
   row: EpisodeRow,
+  /** The texts for which an agent with code of its own asked, with its own values. Only the seed's validation has them. */
+  asked: Schema.optionalKey(Texts),
   ...totals,
 })
 export type EpisodeEntry = typeof EpisodeEntry.Type
@@ -41,10 +43,7 @@ const ReflectionEntry = Schema.Struct({
   ...totals,
 })
 
-/** The agent's own texts, which a function agent names only when it plays. */
-const SeedEntry = Schema.Struct({ place: Schema.Literal("seed"), texts: Texts, ...totals })
-
-const Entry = Schema.Union([EpisodeEntry, ReflectionEntry, SeedEntry])
+const Entry = Schema.Union([EpisodeEntry, ReflectionEntry])
 type Entry = typeof Entry.Type
 
 const Head = Schema.Struct({ prompts: Schema.Record(Schema.String, Schema.Unknown) })

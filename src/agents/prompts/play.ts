@@ -9,7 +9,7 @@ import type { EpisodeFailure } from "../episode/Protocol.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import type { Agent } from "../agent/Agent.ts"
 import type { AgentError } from "../agent/AgentError.ts"
-import { AgentTexts } from "../agent/AgentTexts.ts"
+import { AgentTexts, AskedTexts } from "../agent/AgentTexts.ts"
 import type { ConfigError } from "../../base/config/Config.ts"
 import type { FormatError } from "../../base/formats/FormatError.ts"
 import { stream } from "../../base/rng/Rng.ts"
@@ -34,7 +34,7 @@ import type { Texts } from "./candidates.ts"
 import { exampleText, shotOf } from "./examples.ts"
 import * as Journal from "./journal.ts"
 import { promptFor, reflectionOf } from "./reflection.ts"
-import type { Reflection, TasksToPlay, TextToImprove, Trial } from "./search.ts"
+import { type Reflection, type TasksToPlay, type TextToImprove, type Trial, validationPlace } from "./search.ts"
 
 /** The agent whose texts are learned. */
 interface LearningAgent {
@@ -43,8 +43,8 @@ interface LearningAgent {
   readonly price: Price | undefined
   /** Makes the agent with the texts of the reference `AgentTexts`. */
   readonly make: Effect.Effect<Agent, ConfigError | AgentError>
-  /** Returns the agent's own texts. A function agent names them when it first asks for them, so they are complete later. */
-  readonly texts: () => Texts
+  /** Returns the agent's own texts. A function agent has none but those for which it has asked. */
+  readonly texts: (asked: Texts) => Texts
 }
 
 /** The reflection model. */
@@ -81,8 +81,8 @@ export interface Player {
     request: Omit<TasksToPlay, "set"> & { readonly set: TaskSetName },
   ) => Effect.Effect<ReadonlyArray<Trial>, PlayError, CurrentRun>
   readonly reflect: (request: TextToImprove) => Effect.Effect<Reflection, PlayError, CurrentRun>
-  /** Returns the agent's own texts, once it has played. */
-  readonly seedTexts: Effect.Effect<Texts, PlayError, CurrentRun>
+  /** Returns the agent's own texts. They are complete once the seed has played the validation tasks. */
+  readonly seedTexts: () => Texts
   /** The endings of the validation episodes since `forget`, by their tasks. */
   readonly endings: ReadonlyMap<number, Ended>
   readonly forget: () => void
@@ -102,7 +102,7 @@ const isOutage = (error: EpisodeFailure | DatasetError): error is LmError | Data
 const withoutRemedy = ({ model, reason, attempts, message }: LmError): LmError =>
   new LmError({ model, reason, attempts, message })
 
-/** Plays one task, and scores the episode. */
+/** Plays one task, and scores the episode. Returns them with the texts for which the agent asked. */
 const playTask = Effect.fnUntraced(function* (
   { agent: about, sets, scorer, seed, workers, maxStepsPerEpisode }: Playing,
   agent: Agent,
@@ -121,13 +121,16 @@ const playTask = Effect.fnUntraced(function* (
     phase,
     onFailed: (_, error) => void (isOutage(error) && failures.push(error)),
   }
-  const played = yield* Evaluate.one(plan, task)
+  const asked = new Map<string, string>()
+  const played = yield* Effect.provideService(Evaluate.one(plan, task), AskedTexts, (name, own) => {
+    if (!asked.has(name)) asked.set(name, own)
+  })
   const [outage] = failures
   if (outage !== undefined) return yield* outage
   const row = yield* episodeRow(played, { agent: about.type, scorers: [scorer], price: about.price }).pipe(
     Effect.provideService(CallContext, { phase, purpose: "judgement", episode: task + 1, step: 0 }),
   )
-  return { played, row }
+  return { played, row, asked }
 })
 
 /** Makes the events of an episode. Training episodes are numbered through the run, others by their tasks. */
@@ -165,6 +168,8 @@ interface PlayerState {
   readonly earlier: ReadonlyMap<string, Part>
   readonly appendTrain: AppendText
   readonly endings: Map<number, Ended>
+  /** The texts for which the seed's validation asked, in the order of its tasks; the first value of each name. */
+  readonly asked: Map<string, string>
   /** The number of recorded episodes. */
   count: number
 }
@@ -205,6 +210,7 @@ const record = Effect.fnUntraced(function* (
   const { terminated, truncated } = ending
   if (request.set === "test") return
   if (request.set === "validation") state.endings.set(task, { terminated, truncated, length: steps.length })
+  for (const [name, own] of Object.entries(entry.asked ?? {})) if (!state.asked.has(name)) state.asked.set(name, own)
   for (const rollout of rollouts) yield* appendRollout(Rollouts.line(rollout))
   yield* recording.emit(eventsOf(entry, state.playing, request, state.count))
   state.count++
@@ -220,8 +226,9 @@ const play = Effect.fnUntraced(function* (state: PlayerState, request: PlayReque
   const work = Effect.fnUntraced(function* (task: number) {
     const before = yield* kept(state, Journal.keyOf(place, task))
     if (before !== undefined && "played" in before) return before
-    const { played, row } = yield* playTask(playing, yield* made, request, task)
-    const entry = { place, played, row, ...(yield* totalsOf(state)) }
+    const { asked, ...result } = yield* playTask(playing, yield* made, request, task)
+    const texts = place === validationPlace(0) && asked.size > 0 ? { asked: Object.fromEntries(asked) } : {}
+    const entry = { place, ...result, ...texts, ...(yield* totalsOf(state)) }
     yield* write(entry)
     return entry
   })
@@ -267,24 +274,17 @@ const reflect = Effect.fnUntraced(function* (
   return { answer: reflectionOf(completion, request.texts[request.name]), tokens: inputTokens + outputTokens }
 })
 
-const seedTexts = Effect.fnUntraced(function* (state: PlayerState) {
-  const before = yield* kept(state, "seed")
-  if (before !== undefined && "texts" in before) return before.texts
-  const texts = state.playing.agent.texts()
-  yield* state.write({ place: "seed", texts, ...(yield* totalsOf(state)) })
-  return texts
-})
-
 /** Makes the player of a run. `earlier` has the positions of the answers in the journal of an earlier process. */
 export const makePlayer = Effect.fnUntraced(function* (playing: Playing, earlier: ReadonlyMap<string, Part>) {
   const { files } = yield* CurrentRun
   const write = yield* Journal.journal(files)
   const appendTrain = yield* files.appending(Layout.trainRollouts)
-  const state: PlayerState = { playing, files, write, earlier, appendTrain, endings: new Map(), count: 0 }
+  const maps = { endings: new Map<number, Ended>(), asked: new Map<string, string>() }
+  const state: PlayerState = { playing, files, write, earlier, appendTrain, ...maps, count: 0 }
   const player: Player = {
     play: (request) => play(state, request),
     reflect: (request) => reflect(state, request),
-    seedTexts: seedTexts(state),
+    seedTexts: () => playing.agent.texts(Object.fromEntries(state.asked)),
     endings: state.endings,
     forget: () => state.endings.clear(),
     count: () => state.count,

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Agents from "../../../src/agents/agent/Agents.ts"
 import type { AgentKind } from "../../../src/agents/agent/AgentKind.ts"
-import { AgentTexts } from "../../../src/agents/agent/AgentTexts.ts"
+import { AgentTexts, AskedTexts } from "../../../src/agents/agent/AgentTexts.ts"
 import { answerOf } from "../../../src/agents/agent/outside/answers.ts"
 import * as FunctionAgent from "../../../src/agents/agent/FunctionAgent.ts"
 import * as Evaluations from "../../../src/agents/evaluate/Evaluations.ts"
@@ -173,10 +173,13 @@ describe("an agent that is a function", () => {
       const ask = Effect.map(agent.act({ _tag: "Observation", text: "?" }), ({ outcome }) =>
         outcome._tag === "Act" ? JSON.parse(outcome.action) : null,
       )
-      const [seed, ...rest] = yield* ask
+      const asked: Record<string, string> = {}
+      const [seed, ...rest] = yield* Effect.provideService(ask, AskedTexts, (name, own) => void (asked[name] = own))
       assert.deepStrictEqual(rest, [{ topK: 3 }, "Be brief.", "No."])
       assert.deepStrictEqual((yield* ask)[0], seed)
-      assert.deepStrictEqual(decoded.texts(), { system: "Be brief.", other: "No." })
+      assert.deepStrictEqual(asked, { system: "Be brief.", other: "Yes." })
+      assert.deepStrictEqual(decoded.texts(asked), { system: "Be brief.", other: "No." })
+      assert.deepStrictEqual(decoded.texts(), { other: "No." })
       const other = yield* Effect.provideService(decoded.make, AgentTexts, { system: "Be long." }).pipe(
         Effect.provideService(Lm, Scripted.make(Scripted.echo)),
       )

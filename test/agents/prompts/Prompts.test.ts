@@ -1,7 +1,8 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
+import { Deferred, Effect, FileSystem } from "effect"
 import * as FunctionAgent from "../../../src/agents/agent/FunctionAgent.ts"
+import type { Plain } from "../../../src/base/config/Config.ts"
 import { config, learned } from "./support.ts"
 
 const temporary = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
@@ -39,6 +40,31 @@ describe("a run that learns prompts", () => {
         Effect.map(learned({ ...config, workers }), ({ result }) => result.digest),
       )
       assert.strictEqual(digests[0], digests[1])
+    }),
+  )
+
+  it.effect("has the same candidates when episodes ask for their texts in another order", () =>
+    Effect.gen(function* () {
+      const inOrderOf = Effect.fnUntraced(function* (isFirst: (text: string) => boolean) {
+        // The others wait until the first ones have asked.
+        const asked = Deferred.makeUnsafe<void>()
+        const coder = FunctionAgent.make("coder", ({ text }, { text: named }) =>
+          Effect.gen(function* () {
+            if (!isFirst(text)) yield* Deferred.await(asked)
+            named(text.length % 2 === 0 ? "even" : "odd", "x")
+            named("both", text)
+            yield* Deferred.succeed(asked, undefined)
+            return "no"
+          }),
+        )
+        const learner = { ...Object(config["learner"]), max_metric_calls: 40 }
+        const agent = { type: coder }
+        return yield* learned({ ...config, agent, test_dataset: null, workers: 12, learner })
+      })
+      const first = yield* inOrderOf((text) => text.length % 2 === 0)
+      const second = yield* inOrderOf((text) => text.length % 2 === 1)
+      assert.lengthOf(Object.keys(json(first.files.get("texts.json"))), 3)
+      assert.strictEqual(first.result.digest, second.result.digest)
     }),
   )
 
@@ -102,38 +128,110 @@ describe("a run that learns prompts", () => {
       assert.strictEqual(result.endedBy, "done")
       assert.strictEqual(result.candidates, 4)
       assert.isNull(result.testScores)
-      assert.isAtLeast(result.validationScores.best.mean, result.validationScores.seed.mean)
+      assert.isAbove(result.validationScores.best.mean, result.validationScores.seed.mean)
       assert.deepStrictEqual(Object.keys(json(files.get("texts.json"))), ["examples"])
     }),
   )
 })
 
+type Learned = Effect.Success<ReturnType<typeof learned>>
+
+const linesIn = (text: string | undefined): ReadonlyArray<string> => (text ?? "").trimEnd().split("\n")
+
+/** Resumes from what a killed process leaves behind: the journal up to some line, and a part of the next one. */
+const resumed = (what: Plain, whole: Learned, lines: number) => {
+  const kept = linesIn(whole.files.get("prompts.jsonl")).slice(0, lines)
+  const files = new Map<string, Uint8Array>()
+  const directory = whole.result.runDir
+  const encoder = new TextEncoder()
+  for (const name of ["config.yaml", "config.json", "run.log"])
+    files.set(`${directory}/${name}`, encoder.encode(whole.files.get(name) ?? ""))
+  files.set(`${directory}/prompts.jsonl`, encoder.encode(`${kept.join("\n")}\n{"place":"valid`))
+  return Effect.map(learned(what, { files, resume: directory }), (again) => ({ ...again, kept }))
+}
+
 describe("a stopped run", () => {
   it.effect("resumes at any call, repeats none, and ends with the same candidates", () =>
     Effect.gen(function* () {
       const whole = yield* learned(config)
-      const answers = (text: string | undefined) => (text ?? "").trimEnd().split("\n").length
-      const total = answers(whole.files.get("prompts.jsonl"))
+      const total = linesIn(whole.files.get("prompts.jsonl")).length
       for (const share of [0.05, 0.5, 0.95]) {
-        // What a killed process leaves behind: the journal up to some line, and a part of the next one.
-        const lines = (whole.files.get("prompts.jsonl") ?? "").split("\n")
-        const kept = lines.slice(0, Math.max(1, Math.floor(total * share)))
-        const files = new Map<string, Uint8Array>()
-        const directory = whole.result.runDir
-        const encoder = new TextEncoder()
-        for (const name of ["config.yaml", "config.json", "run.log"])
-          files.set(`${directory}/${name}`, encoder.encode(whole.files.get(name) ?? ""))
-        files.set(`${directory}/prompts.jsonl`, encoder.encode(`${kept.join("\n")}\n{"place":"valid`))
-        const again = yield* learned(config, { files, resume: directory })
+        const { kept, ...again } = yield* resumed(config, whole, Math.max(1, Math.floor(total * share)))
         assert.strictEqual(again.result.digest, whole.result.digest)
         assert.strictEqual(again.files.get("candidates.json"), whole.files.get("candidates.json"))
-        assert.strictEqual(answers(again.files.get("prompts.jsonl")), total)
+        assert.lengthOf(linesIn(again.files.get("prompts.jsonl")), total)
         assert.strictEqual(
           again.files.get("prompts.jsonl")?.split("\n").slice(0, kept.length).join("\n"),
           kept.join("\n"),
         )
       }
     }),
+  )
+
+  it.effect("keeps the texts for which a function asked in the episodes that are not repeated", () =>
+    Effect.gen(function* () {
+      const coder = FunctionAgent.make("coder", ({ text }, { text: named }) => {
+        const word = /\[[^\]]+\]/.exec(text)?.[0] ?? ""
+        named(word < "[m" ? "early" : "late", word)
+        const rule = named("rules", "none yet")
+          .split("; ")
+          .find((line) => line.includes(word))
+        return rule?.split(" -> ")[1] ?? "no idea"
+      })
+      const what = {
+        ...config,
+        agent: { type: coder },
+        learner: { ...Object(config["learner"]), max_metric_calls: 60 },
+      }
+      const whole = yield* learned(what)
+      assert.sameMembers(Object.keys(json(whole.files.get("texts.json"))), ["early", "late", "rules"])
+      // Some or all of the 12 validation episodes of the seed are kept.
+      for (const lines of [4, 13]) {
+        const again = yield* resumed(what, whole, lines)
+        assert.strictEqual(again.result.digest, whole.result.digest, `after ${lines} lines`)
+      }
+    }),
+  )
+
+  it.effect("may have another limit for the calls of a judge, but no other judge", () =>
+    Effect.gen(function* () {
+      const files = new Map<string, Uint8Array>()
+      const judged = (lm: Plain) => ({
+        ...config,
+        scorer: { type: "judge", rubric: "Is it right?", lm_config: { model: "scripted:echo", ...lm } },
+        test_dataset: null,
+        learner: { ...Object(config["learner"]), max_metric_calls: 30 },
+      })
+      const { result } = yield* learned(judged({}), { files })
+      const place = { files, resume: result.runDir }
+      const again = yield* learned(judged({ max_retries: 1, budget: { calls: 1000 } }), place)
+      assert.strictEqual(again.result.digest, result.digest)
+      const error = yield* Effect.flip(learned(judged({ temperature: 0.5 }), place))
+      assert.include(error.message, "scorer: the run was started with")
+    }),
+  )
+
+  it.effect("does not need the file of its reflection prompt, but notices another prompt", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const file = `${yield* temporary}/prompt.md`
+      const prompt = "Improve ```{text}``` by {examples}"
+      const reflecting = (reflection_prompt: string) => ({
+        ...config,
+        test_dataset: null,
+        learner: { ...Object(config["learner"]), reflection_prompt, max_metric_calls: 30 },
+      })
+      yield* fs.writeFileString(file, prompt)
+      const files = new Map<string, Uint8Array>()
+      const { result, files: written } = yield* learned(reflecting(`{file:${file}}`), { files })
+      assert.include(written.get("config.yaml"), prompt)
+      const place = { files, resume: result.runDir }
+      // A resume reads the saved config, which has the text of the file.
+      assert.strictEqual((yield* learned(reflecting(prompt), place)).result.digest, result.digest)
+      yield* fs.writeFileString(file, `Please: ${prompt}`)
+      const error = yield* Effect.flip(learned(reflecting(`{file:${file}}`), place))
+      assert.include(error.message, "learner: the run was started with")
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
   )
 
   it.effect("can continue with a larger budget, as if it had had it from the beginning", () =>
@@ -161,8 +259,8 @@ describe("a stopped run", () => {
       assert.include(error.message, "no answer to the request")
       const [run = ""] = [...files.keys()].flatMap((path) => /^(.*)\/prompts\.jsonl$/.exec(path)?.[1] ?? [])
       const kept = new TextDecoder().decode(files.get(`${run}/prompts.jsonl`)).split("\n")
-      // The settings, the seed's validation, its texts, and the first minibatch.
-      assert.strictEqual(kept.length - 1, 1 + 12 + 1 + 3)
+      // The settings, the seed's validation, and the first minibatch.
+      assert.strictEqual(kept.length - 1, 1 + 12 + 3)
       const { result } = yield* learned(config, { files, resume: run })
       assert.strictEqual(result.digest, whole.result.digest)
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),

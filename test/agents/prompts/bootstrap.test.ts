@@ -66,6 +66,40 @@ describe("bootstrapped few-shot examples", () => {
     }),
   )
 
+  it.effect("are validated once, if the same set is drawn again", () =>
+    Effect.gen(function* () {
+      const requests: Array<string> = []
+      const rarely: Surroundings<never, never> = {
+        ...around(requests),
+        play: (request) =>
+          Effect.map(around(requests).play(request), (trials) =>
+            trials.map((one) => (request.set === "train" ? { ...one, score: Number(one.task < 2) } : one)),
+          ),
+      }
+      const { state, end } = yield* search({ ...settings, sets: 8 }, { examples: "" }, rarely)
+      const texts = state.candidates.map((candidate) => candidate.texts["examples"])
+      // Two successes have two orders.
+      assert.lengthOf(texts, 3)
+      assert.lengthOf(new Set(texts), 3)
+      assert.strictEqual(state.metricCalls, 10 + 20 + 2 * 10)
+      assert.strictEqual(end, "done")
+    }),
+  )
+
+  it.effect("may be none, and then the search ends for the reason for which no more were sought", () =>
+    Effect.gen(function* () {
+      const never: Surroundings<never, never> = {
+        ...around([]),
+        play: ({ tasks }) => Effect.succeed(tasks.map((task) => trial(task, 0))),
+      }
+      const ended = (more: Partial<BootstrapSettings>) =>
+        Effect.map(search({ ...settings, ...more }, { examples: "" }, never), ({ end }) => end)
+      assert.strictEqual(yield* ended({}), "done")
+      assert.strictEqual(yield* ended({ maxMetricCalls: 30 }), "metric_calls")
+      assert.strictEqual(yield* ended({ stopScore: 0 }), "score")
+    }),
+  )
+
   it("are written one after the other", () => {
     assert.strictEqual(
       examplesText([

@@ -5,7 +5,7 @@ import { atOnce, bounded, positiveBelow, withDefault } from "../../../base/confi
 import { Lm, type LmService } from "../../lm/Lm.ts"
 import { LmConfig } from "../../lm/LmConfig.ts"
 import type { AgentKind, From } from "../AgentKind.ts"
-import { AgentTexts } from "../AgentTexts.ts"
+import { AgentTexts, AskedTexts } from "../AgentTexts.ts"
 import { requestOf } from "../Conversation.ts"
 import { NamedTexts, readOutsideTexts } from "../internal/namedTexts.ts"
 import { fromConfig, ParserConfig } from "../Parser.ts"
@@ -79,8 +79,6 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
   decode: Effect.fnUntraced(function* (plain: Plain, from: From) {
     const config = yield* decode(schema, plain, from)
     const encoded: unknown = Schema.encodeSync(schema)(config)
-    /** The texts for which the agent has asked so far, with its own values. */
-    const own = new Map<string, string>()
     /** The texts of the config. The keys of a record are in camelCase, but the names of texts need not be. */
     const given = yield* readOutsideTexts(config.texts, from)
     const byName: Readonly<Record<string, string | undefined>> = given
@@ -95,8 +93,8 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
       },
       lmConfig,
       permit: permitted,
-      texts: () => {
-        const asked = Object.fromEntries([...own].map(([name, value]) => [name, givenFor(name) ?? value]))
+      texts: (own = {}) => {
+        const asked = Object.fromEntries(Object.entries(own).map(([name, value]) => [name, givenFor(name) ?? value]))
         const names = new Set(Object.keys(asked).map(camelCase))
         const others = Object.entries(given).filter(([name]) => !names.has(camelCase(name)))
         return { ...Object.fromEntries(others), ...asked }
@@ -105,10 +103,8 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
         yield* permitted
         const replaced: Readonly<Record<string, string | undefined>> = yield* AgentTexts
         const texts = { ...given, ...replaced }
-        const text = (name: string, value: string): string => {
-          own.set(name, value)
-          return replaced[name] ?? replaced[camelCase(name)] ?? givenFor(name) ?? value
-        }
+        const textFor = (name: string): string | undefined =>
+          replaced[name] ?? replaced[camelCase(name)] ?? givenFor(name)
         return make({
           type,
           lm: modelOf(config, yield* Lm),
@@ -117,7 +113,14 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
           timeoutS,
           maxRetries,
           atOnce: concurrency === null ? null : yield* Semaphore.make(concurrency),
-          ask: ask({ config, text, texts }),
+          ask: (turn) =>
+            Effect.flatMap(AskedTexts, (asked) => {
+              const text = (name: string, own: string): string => {
+                asked(name, own)
+                return textFor(name) ?? own
+              }
+              return ask({ config, text, texts })(turn)
+            }),
         })
       }),
     }

@@ -17,14 +17,15 @@ import { utf8 } from "../../base/config/utf8.ts"
 import { variable } from "../../base/config/variables.ts"
 import { permit } from "../../base/trust/Trust.ts"
 import { isOfThisComputer } from "../lm/addressTrust.ts"
-import { exchange, type Site } from "../lm/exchange.ts"
+import { exchange, type Site, withoutName } from "../lm/exchange.ts"
+import { Address, shownKey } from "../lm/LmConfig.ts"
 import { AgentError } from "./AgentError.ts"
 import { fields, outsideKind } from "./outside/outsideKind.ts"
 import { readAnswer, sentTask } from "./outside/sentTask.ts"
 
 const type = "http"
 
-const Address = Schema.String.check(
+const HttpAddress = Address.check(
   Schema.makeFilter((url) => /^https?:\/\//.test(url) && URL.canParse(url), {
     expected: "an address with http or https",
   }),
@@ -34,7 +35,7 @@ const Address = Schema.String.check(
 export const config = Schema.Struct({
   ...fields(type),
   /** The address to which tasks are sent. */
-  url: Address,
+  url: HttpAddress,
   /** The name of the environment variable with the bearer token for the address; null sends none. */
   tokenVariable: withDefault(Schema.NullOr(Schema.String), null),
   /** The largest size of an answer. */
@@ -43,8 +44,17 @@ export const config = Schema.Struct({
 
 const failed = (problem: string) => new AgentError({ agent: type, message: `${type}: ${problem}` })
 
+/** Returns the values of a query that may be keys; no message of the server may show them. */
+const keysIn = (query: URLSearchParams): ReadonlyArray<string> =>
+  [...query.values()].filter(({ length }) => length >= 8)
+
 /** Returns the server of an address, with its token. */
 const siteOf = Effect.fnUntraced(function* (url: string, tokenVariable: string | null) {
+  if (url.includes(shownKey))
+    return yield* failed(`url: a saved config has ${shownKey} instead of a key; set agent.url to the whole address`)
+  const { origin, username, password, searchParams } = new URL(url)
+  if (username !== "" || password !== "")
+    return yield* failed("url: expected an address without user name and password; token_variable sends a token")
   const found = yield* Effect.serviceOption(HttpClient.HttpClient)
   const client = Option.isSome(found)
     ? found.value
@@ -55,9 +65,9 @@ const siteOf = Effect.fnUntraced(function* (url: string, tokenVariable: string |
   return {
     name: type,
     client,
-    origin: new URL(url).origin,
+    origin,
     authorization: token === null ? null : Redacted.make(`Bearer ${token}`),
-    secrets: token === null ? [] : [Redacted.make(token)],
+    secrets: [...(token === null ? [] : [token]), ...keysIn(searchParams)].map((secret) => Redacted.make(secret)),
     hint: "token_variable names the variable with the token",
   } satisfies Site
 })
@@ -79,8 +89,8 @@ export const kind = outsideKind({
       const { text } = yield* sentTask(turn, settings)
       const request = HttpClientRequest.bodyText(HttpClientRequest.post(url), text, "application/json")
       const options = { mostBytes: Math.ceil(maxAnswerMb * 2 ** 20), patience: timeoutS }
-      const answer = yield* Effect.mapError(exchange(site, request, options, Effect.succeed), ({ message }) =>
-        failed(message.replace(`${type}: `, "")),
+      const answer = yield* Effect.mapError(exchange(site, request, options, Effect.succeed), (error) =>
+        failed(withoutName(site, error)),
       )
       return readAnswer(utf8.decode(answer.bytes))
     }),

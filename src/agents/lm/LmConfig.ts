@@ -54,7 +54,8 @@ const shownUrl = (address: string): string => {
   )
 }
 
-const Address = Schema.String.pipe(
+/** The Schema of an address whose saved form has no password and no keys. */
+export const Address = Schema.String.pipe(
   Schema.decodeTo(Schema.String, {
     decode: SchemaGetter.transform((address: string) => address),
     encode: SchemaGetter.transform(shownUrl),

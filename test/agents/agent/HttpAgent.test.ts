@@ -67,6 +67,38 @@ describe("an agent that is a server", () => {
     }),
   )
 
+  it.live("keeps the names in the arguments and results of its tools", () =>
+    Effect.gen(function* () {
+      const called = { name: "weather", arguments: { city_name: "Rome" } }
+      const calling = yield* server(() => ({ body: JSON.stringify({ call: [called] }) }))
+      const { outcome } = yield* asks(calling.url)
+      assert.strictEqual(outcome._tag === "CallTools" && outcome.toolCalls[0].arguments, '{"city_name":"Rome"}')
+      const own = { tool_name: "weather", input: { city_name: "Rome" }, result: { max_temp: 30 } }
+      const done = yield* server(() => ({ body: JSON.stringify({ text: "30", tool_calls: [own] }) }))
+      const { calls } = yield* asks(done.url)
+      const [{ completion, toolResults }] = calls
+      assert.deepStrictEqual(completion.toolCalls, [
+        { id: "own_0", name: "weather", arguments: '{"city_name":"Rome"}' },
+      ])
+      assert.strictEqual(toolResults[0].content, '{"max_temp":30}')
+    }),
+  )
+
+  it.live("sends a key of its address, but saves none and shows none", () =>
+    Effect.gen(function* () {
+      const { url } = yield* server(() => ({ status: 403, body: "SECRET-CODE is no code" }))
+      const withCode = `${url}/answer?team=a&code=SECRET-CODE`
+      const { config } = yield* Effect.provide(Agents.decode({ type: "http", url: withCode }), files)
+      assert.strictEqual(config["url"], `${url}/answer?team=a&code=<redacted>`)
+      const error = yield* Effect.flip(asks(withCode))
+      assert.match(error.message, /answered 403: <redacted> is no code/)
+      const resumed = yield* Effect.flip(asks(String(config["url"])))
+      assert.match(resumed.message, /^http: url: a saved config has <redacted> instead of a key; set agent\.url/)
+      const user = yield* Effect.flip(asks("http://me:SECRET-CODE@127.0.0.1:9/"))
+      assert.match(user.message, /url: expected an address without user name and password/)
+    }),
+  )
+
   it.live("fails with the server's words, without the token", () =>
     Effect.gen(function* () {
       const { url } = yield* server(() => ({ status: 500, body: "secret-token is down" }))

@@ -1,6 +1,6 @@
 /** Encodes the task of an agent that is a program or a server, with the address of its model, and reads its answer. */
 import { Effect, Redacted } from "effect"
-import { toCamelCase, toSnakeCase } from "../../../base/config/Config.ts"
+import { camelCase, isPlain, toSnakeCase } from "../../../base/config/Config.ts"
 import { parsedJson } from "../../../base/config/text.ts"
 import type { OutsideTurn } from "./OutsideAgent.ts"
 import type { OutsideSettings } from "./outsideKind.ts"
@@ -41,13 +41,21 @@ export const sentTask = Effect.fnUntraced(function* (
   return { text: JSON.stringify(Object.assign({}, renamed, { tools, texts })), model: address } satisfies SentTask
 })
 
+/** Converts the keys of an object to camelCase, but leaves its values as they are. */
+const renamed = (value: unknown): unknown =>
+  isPlain(value) ? Object.fromEntries(Object.entries(value).map(([key, item]) => [camelCase(key), item])) : value
+
+const renamedItems = (value: unknown): unknown => (Array.isArray(value) ? value.map(renamed) : value)
+
 /**
  * Reads what an agent wrote: an object of JSON with the keys of an answer, in snake_case or camelCase, or else the answer's
- * text.
+ * text. The arguments and results of tools are data of theirs, so the keys in them stay as they are.
  */
 export const readAnswer = (written: string): unknown => {
   const text = written.trim()
   const value = text.startsWith("{") ? parsedJson(text) : undefined
-  const isAnswer = typeof value === "object" && value !== null && ("text" in value || "call" in value)
-  return isAnswer ? toCamelCase(value) : text
+  const answer = renamed(value)
+  if (!isPlain(answer) || !("text" in answer || "call" in answer)) return text
+  const { usage, toolCalls, call } = answer
+  return { ...answer, usage: renamed(usage), toolCalls: renamedItems(toolCalls), call: renamedItems(call) }
 }

@@ -70,8 +70,9 @@ export interface FunctionAgentOptions {
  * Makes the kind of agent whose turns the function takes. A config names it by `type`, either by the value that `make` returns
  * or by its name, and may have the `lm_config`, `options`, `timeout_s`, `max_retries` and `concurrency` of the agent.
  */
-export const make = (name: string, answer: AgentFunction, { version }: FunctionAgentOptions = {}): AgentKind =>
-  outsideKind({
+export const make = (name: string, answer: AgentFunction, { version }: FunctionAgentOptions = {}): AgentKind => {
+  const failed = (error: unknown) => thrown(name, error)
+  return outsideKind({
     type: name,
     schema: Schema.Struct({
       ...fields(name),
@@ -84,11 +85,12 @@ export const make = (name: string, answer: AgentFunction, { version }: FunctionA
         Effect.flatMap(
           Effect.tryPromise({
             try: async (signal) => answer(task, { lm, signal, seed, text, options }),
-            catch: (error) => thrown(name, error),
+            catch: failed,
           }),
           (returned) =>
             Effect.isEffect(returned)
-              ? Effect.mapError(returned, (error) => thrown(name, error))
+              ? Effect.catchDefect(Effect.mapError(returned, failed), (defect) => Effect.fail(failed(defect)))
               : Effect.succeed(returned),
         ),
   })
+}

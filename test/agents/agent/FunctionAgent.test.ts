@@ -58,6 +58,10 @@ const made = (kind: AgentKind, settings: object, script: Scripted.Script = Scrip
 
 const withModel = { lm_config: { model: "scripted:echo" } }
 
+const throwing = (error: unknown): never => {
+  throw error
+}
+
 const asks = (kind: AgentKind, settings: object = {}, script?: Scripted.Script) =>
   Effect.flatMap(made(kind, settings, script), ({ agent }) => agent.act({ _tag: "Observation", text: "How many?" }))
 
@@ -213,6 +217,53 @@ describe("an agent that is a function", () => {
         const error = yield* Effect.flip(answerOf("odd", returned))
         assert.match(error.message, message)
       }
+    }),
+  )
+
+  it.effect("fails its own episode only, whatever its answer and its Effects do", () =>
+    Effect.gen(function* () {
+      const circular: Record<string, unknown> = {}
+      circular["self"] = circular
+      const thrower = {
+        get text(): string {
+          throw new TypeError("no text")
+        },
+      }
+      const cases: ReadonlyArray<
+        readonly [string, RegExp, () => ReturnType<Parameters<typeof FunctionAgent.make>[1]>]
+      > = [
+        ["dies", /^dies: it failed: a bug$/, () => Effect.die(new Error("a bug"))],
+        ["throws", /^throws: it failed: \{"code":1\}$/, () => Effect.sync(() => throwing({ code: 1 }))],
+        ["bare", /^bare: it failed: /, () => throwing(Object.create(null))],
+        ["ring", /cannot be read: .*circular/, () => ({ call: [{ name: "t", arguments: circular }] })],
+        ["big", /cannot be read: .*BigInt/, () => ({ text: "a", toolCalls: [{ name: "t", result: 10n }] })],
+        ["getter", /^getter: its answer cannot be read: no text$/, () => thrower],
+      ]
+      for (const [name, message, answer] of cases) {
+        const error = yield* Effect.flip(asks(FunctionAgent.make(name, answer)))
+        assert.match(error.message, message)
+      }
+    }),
+  )
+
+  it.live("may leave a failing call of its model unawaited", () =>
+    Effect.gen(function* () {
+      const unhandled: Array<unknown> = []
+      const keep = (error: unknown) => unhandled.push(error)
+      process.on("unhandledRejection", keep)
+      yield* Effect.addFinalizer(() => Effect.sync(() => process.off("unhandledRejection", keep)))
+      const down = new LmError({ model: "m", reason: "rejected", attempts: 1, message: "m: no" })
+      const hasty = FunctionAgent.make("hasty", async ({ text }, { lm }) => {
+        void lm.ask(text)
+        void lm.complete({ messages: [] })
+        void lm.connect()
+        return "4"
+      })
+      const { outcome } = yield* asks(hasty, withModel, () => Effect.fail(down))
+      assert.strictEqual(outcome._tag, "Act")
+      // The process reports rejections that nobody handles once its promises are done.
+      yield* Effect.promise(() => new Promise((done) => setImmediate(done)))
+      assert.deepStrictEqual(unhandled, [])
     }),
   )
 

@@ -4,7 +4,6 @@
  * of a model that it makes through us are recorded; if it makes none, its answer is recorded as one call.
  */
 import { Effect, FiberSet, Redacted, Schedule, Scope, type Semaphore } from "effect"
-import { oneLine } from "../../../base/config/text.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { within } from "../../../spread/programs/timeLimit.ts"
 import { CallRecorder, Gateway, type GatewaySession } from "../../gateway/Gateway.ts"
@@ -16,7 +15,7 @@ import type { Agent, AgentFailure, AgentInput, AgentTurn, ModelCall, StepResult 
 import { AgentError } from "../AgentError.ts"
 import { incompleteFeedback, isIncomplete } from "../Conversation.ts"
 import { type Parser, refused } from "../Parser.ts"
-import { answerOf, type OutsideAnswer, type OutsideTask } from "./answers.ts"
+import { answerOf, type OutsideAnswer, type OutsideTask, reasonOf } from "./answers.ts"
 
 /** The model of an agent with code of its own. All its calls pass our limits, budget, retries and cache, and are recorded. */
 export interface AgentModel {
@@ -119,6 +118,15 @@ const completion = Effect.fnUntraced(function* (
   return completion
 })
 
+/**
+ * Marks a promise as handled: an agent need not await it, and a rejection that nobody handles would end the whole process.
+ * Whoever awaits the promise gets the rejection nevertheless.
+ */
+const handled = <A>(promise: Promise<A>): Promise<A> => {
+  promise.catch(() => {})
+  return promise
+}
+
 /** Makes the model as the agent's code sees it. Its promises are rejected with the library's errors. */
 const modelFor = Effect.fnUntraced(function* (
   { type, lm }: OutsideParts,
@@ -127,21 +135,23 @@ const modelFor = Effect.fnUntraced(function* (
 ) {
   const run = yield* FiberSet.makeRuntimePromise<never, unknown, AgentFailure>()
   const complete: AgentModel["complete"] = (request) =>
-    lm === null ? run(noModel(type)) : run(completion(lm, recorder, request))
+    handled(lm === null ? run(noModel(type)) : run(completion(lm, recorder, request)))
   const model: AgentModel = {
     name: lm?.base.model ?? "",
     complete,
-    ask: async (prompt) => {
+    ask: (prompt) => {
       const messages = typeof prompt === "string" ? [{ role: "user", content: prompt } as const] : prompt
-      return (await complete({ messages })).content
+      return handled(complete({ messages }).then(({ content }) => content))
     },
     connect: (api = "openai") =>
-      run(
-        Effect.flatMap(session, (opened) => {
-          if (opened === null) return Effect.fail(noModel(type))
-          const baseURL = api === "anthropic" ? opened.baseUrl.replace(/\/v1$/, "") : opened.baseUrl
-          return Effect.succeed({ baseURL, apiKey: Redacted.value(opened.apiKey) })
-        }),
+      handled(
+        run(
+          Effect.flatMap(session, (opened) => {
+            if (opened === null) return Effect.fail(noModel(type))
+            const baseURL = api === "anthropic" ? opened.baseUrl.replace(/\/v1$/, "") : opened.baseUrl
+            return Effect.succeed({ baseURL, apiKey: Redacted.value(opened.apiKey) })
+          }),
+        ),
       ),
   }
   return model
@@ -274,6 +284,5 @@ export const make = (parts: OutsideParts, training = true): Agent => {
 export const thrown = (type: string, error: unknown): AgentFailure => {
   if (error instanceof LmError || error instanceof AgentError) return error
   const stack = error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}
-  const message = error instanceof Error ? error.message : String(error)
-  return new AgentError({ agent: type, message: `${type}: it failed: ${oneLine(message)}`, ...stack })
+  return new AgentError({ agent: type, message: `${type}: it failed: ${reasonOf(error)}`, ...stack })
 }

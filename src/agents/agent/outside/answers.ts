@@ -83,12 +83,28 @@ const callsOf = (calls: ReadonlyArray<typeof CalledTool.Type> | null | undefined
 /** Copies the keys of an answer from an object, whose properties may be inherited or computed. */
 const picked = (value: object): object => Object.fromEntries(keys.map((key) => [key, Reflect.get(value, key)]))
 
-/** Reads what an agent returned. Fails if it is not an answer. */
-export const answerOf = Effect.fnUntraced(function* (
+/** Returns the message of something that an agent's code threw, which may be anything, in one line. */
+export const reasonOf = (error: unknown): string => {
+  if (error instanceof Error) return oneLine(error.message)
+  return typeof error === "string" ? oneLine(error) : display(error)
+}
+
+const refusal = (agent: string, problem: string) => new AgentError({ agent, message: `${agent}: ${problem}` })
+
+/**
+ * Reads what an agent returned. Fails if it is not an answer, or cannot be read: if a property throws, for example, or JSON
+ * cannot hold an argument of a tool.
+ */
+export const answerOf = (agent: string, returned: unknown): Effect.Effect<OutsideAnswer, AgentError> =>
+  Effect.catchDefect(readAnswer(agent, returned), (defect) =>
+    refusal(agent, `its answer cannot be read: ${reasonOf(defect)}`),
+  )
+
+const readAnswer = Effect.fnUntraced(function* (
   agent: string,
   returned: unknown,
 ): Effect.fn.Return<OutsideAnswer, AgentError> {
-  const refuse = (problem: string) => new AgentError({ agent, message: `${agent}: ${problem}` })
+  const refuse = (problem: string) => refusal(agent, problem)
   const isObject = typeof returned === "object" && returned !== null
   const value = isObject ? picked(returned) : { text: typeof returned === "number" ? String(returned) : returned }
   const { text, usage, toolCalls, call } = yield* Effect.mapError(decode(value), (error) =>

@@ -80,8 +80,27 @@ describe("an agent that is a program", () => {
         yield* problemOf('setInterval(() => process.stdout.write("x".repeat(2 ** 20)), 0)'),
         /more than 67108864 bytes/,
       )
-      const missing = { command: ["no-such-program-at-all"] }
-      assert.match(yield* problemOf("", missing), /cannot start: .*ENOENT/)
+      const impossible: ReadonlyArray<readonly [object, RegExp]> = [
+        [{ command: ["no-such-program-at-all"] }, /cannot start: .*ENOENT/],
+        [{ cwd: process.execPath }, /cannot start: .*ENOTDIR/],
+        [{ command: ["echo", "a\0b"] }, /cannot start: .*null bytes/],
+        [{ command: ["echo", "x".repeat(2 ** 22)] }, /cannot start: .*E2BIG/],
+      ]
+      for (const [settings, message] of impossible) {
+        assert.match(yield* problemOf("1", settings), message)
+      }
+    }),
+  )
+
+  it.live("answers although a process that has left its group holds its outputs open", () =>
+    Effect.gen(function* () {
+      const spawned = 'spawn("sleep", ["1000"], { stdio: "inherit", detached: true })'
+      const leaves = `const child = require("node:child_process").${spawned};
+        require("node:fs").writeFileSync("pid", String(child.pid)); console.log("4"); process.exit()`
+      const { cwd, turn } = yield* asks(leaves, { timeout_s: 60 })
+      const exit = yield* Effect.exit(turn)
+      process.kill(Number(readFileSync(join(cwd, "pid"), "utf8")), "SIGKILL")
+      assert.strictEqual(exit._tag === "Success" && exit.value.outcome._tag, "Act")
     }),
   )
 

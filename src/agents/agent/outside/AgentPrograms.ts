@@ -21,7 +21,7 @@ export interface AgentProgram {
 interface AgentProgramsService {
   /**
    * Runs a program to its end, and returns what it wrote to its standard output. When the program has ended, or when the
-   * effect is interrupted, all processes that it has started are killed.
+   * effect is interrupted, the processes that it has started are killed, except those that have left its process group.
    */
   readonly run: (program: AgentProgram) => Effect.Effect<string, AgentError>
 }

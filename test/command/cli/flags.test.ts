@@ -8,7 +8,7 @@ const numbers: Readonly<Record<SubcommandName, Readonly<Record<string, BoundName
   init: {},
   run: { seed: "seed", jobs: "jobs", "total-steps": "count", ranks: "ranks" },
   tune: { trials: "trials", seed: "seed", workers: "jobs", "total-steps": "count" },
-  eval: { episodes: "episodes", step: "countOrNone" },
+  eval: { episodes: "episodes", step: "countOrNone", seed: "seed" },
   replay: { episode: "index" },
   export: { step: "countOrNone", episodes: "episodes", speed: "rounds" },
   push: { step: "countOrNone" },

@@ -224,7 +224,7 @@ describe("the config of a multi-run trainer", () => {
   it("is recognised by its kind, also by a misspelt one", () =>
     withFolder(async (folder) => {
       const file = write(folder, "many.yaml", right.replace("multirun", "multi-run"))
-      const kinds = "expected training, agents, evaluation or multirun"
+      const kinds = "expected training, agents, evaluation, multirun, gateway or prompts"
       for (const command of ["run", "eval"]) {
         const { stderr } = await effect([command, file])
         assert.strictEqual(stderr, `effect: ${file}:1: kind: ${kinds}, found "multi-run"; did you mean "multirun"?\n`)

@@ -229,7 +229,7 @@ export const evaluation = {
 
 /* Gateways */
 
-/** The file with the calls that an unfinished gateway has recorded so far. */
+/** The file with the calls that a gateway has recorded, from which it resumes. */
 export const gatewayJournal = "sessions.jsonl"
 
 /* Runs that learn prompts */

@@ -72,7 +72,7 @@ export class SessionRecords {
     if (record === undefined) return undefined
     if (entry._tag === "Call") this.addCall(record, entry)
     else if (entry._tag === "Rewarded") record.reward = entry.reward
-    else return this.end(record, entry)
+    else if (entry._tag === "Ended") return this.end(record, entry)
     return undefined
   }
 

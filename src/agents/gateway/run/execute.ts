@@ -1,14 +1,15 @@
 /**
  * Executes a gateway as a run with a folder of its own. Agents open sessions and call models through it; each call is written at
  * once to the journal, and each session that ends becomes a line of the rollouts. An interruption is the usual end: the open
- * sessions are ended, and the results are written. A killed gateway resumes from its journal.
+ * sessions are ended, and the results are written. A gateway resumes from its journal, whether it was stopped or killed.
  */
 import { Clock, Deferred, Effect, Redacted, Schema, type Scope } from "effect"
 import { sameKey } from "../../../base/config/hostGuard.ts"
 import type { Plain } from "../../../base/config/plain.ts"
-import type { FormatError } from "../../../base/formats/FormatError.ts"
+import { FormatError } from "../../../base/formats/FormatError.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { CurrentRun } from "../../../run/CurrentRun.ts"
+import { finishedResult } from "../../../run/finishedResult.ts"
 import * as Layout from "../../../run/Layout.ts"
 import type { Recorder } from "../../../run/record/Recorder.ts"
 import * as Run from "../../../run/Run.ts"
@@ -28,7 +29,7 @@ import { badRequest, type GatewayError, gatewayError } from "../GatewayError.ts"
 import { modelCallOf } from "../modelCall.ts"
 import { type Session, type SessionEnd, type SessionModel, Sessions, type SessionOptions } from "../Sessions.ts"
 import type { GatewayConfig } from "./GatewayConfig.ts"
-import type { JournalEntry } from "./journal.ts"
+import * as Journal from "./journal.ts"
 import { noTotals, SessionRecords } from "./SessionRecords.ts"
 import { startWriting } from "./writer.ts"
 
@@ -79,17 +80,37 @@ export const execute = Effect.fnUntraced(function* (
   return yield* Run.execute({
     spec: specOf(prepared),
     startedAtMillis: yield* Clock.currentTimeMillis,
-    open: (files: RunFiles) =>
-      Effect.succeed({ state: new SessionRecords(noTotals()), resumedFromStep: files.resumed ? 0 : null }),
+    open: openRecords,
     loop: (records: SessionRecords) => Effect.scoped(serve(prepared, records)),
     position: ({ totals }: SessionRecords) => ({ step: totals.sessions, episodes: totals.sessions }),
     endsUponInterrupt: true,
     result: {
       schema: GatewayResult,
       of: (records: SessionRecords) => resultOf(prepared, records),
-      after: (files: RunFiles) => files.remove(Layout.gatewayJournal),
     },
   })
+})
+
+/**
+ * Makes the records with which the run begins. Of a resumed run, checks the journal before any other file is changed, because
+ * the rollouts are written again from it.
+ */
+const openRecords = Effect.fnUntraced(function* (files: RunFiles) {
+  const state = new SessionRecords(noTotals())
+  if (!files.resumed) return { state, resumedFromStep: null }
+  const hasJournal = yield* files.exists(Layout.gatewayJournal)
+  if (!hasJournal && (yield* files.exists(Layout.trainRollouts))) {
+    const path = `${files.directory}/${Layout.gatewayJournal}`
+    const message = `${path}: expected the journal of the gateway, found no file; without it a resumed gateway would lose its rollouts, so start a new one`
+    return yield* new FormatError({ path, message })
+  }
+  let seconds = (yield* finishedResult(files, GatewayResult))?.wallSeconds ?? 0
+  yield* Journal.readEarlier(files, (entry) =>
+    Effect.sync(() => {
+      if ("seconds" in entry) seconds = Math.max(seconds, entry.seconds)
+    }),
+  )
+  return { state, resumedFromStep: 0, seconds }
 })
 
 const specOf = ({ config, effective }: PreparedGateway): RunSpec => ({
@@ -112,7 +133,9 @@ interface GatewayState {
   readonly sessions: Sessions
   readonly sink: CallSink | null
   /** Records an entry in the journal and, if it ends a session, the session's rollout. */
-  readonly write: (entry: JournalEntry) => Effect.Effect<void>
+  readonly write: (entry: Journal.JournalEntry) => Effect.Effect<void>
+  /** The seconds that the run has taken so far. */
+  readonly seconds: Effect.Effect<number>
   /** How many sessions have begun. */
   begun: number
 }
@@ -120,17 +143,17 @@ interface GatewayState {
 /** Restores what an earlier process has recorded, and serves sessions until an interruption, or until a file can't be written. */
 const serve = Effect.fnUntraced(function* (prepared: PreparedGateway, records: SessionRecords) {
   const { config, onListening } = prepared
-  const { files } = yield* CurrentRun
+  const { files, seconds } = yield* CurrentRun
   const sessions = new Sessions(config.maxSessions)
   const broken = yield* Deferred.make<never, RunStoreError>()
   const write = yield* startWriting(records, broken, (entry) => {
-    if (entry._tag === "Call") Object.assign(prepared.spent, entry.spent)
+    if ("spent" in entry) Object.assign(prepared.spent, entry.spent)
     if (entry._tag === "Ended") sessions.remember(entry.id)
   })
   // The agents of an earlier process have lost their keys with it.
-  for (const id of records.ids) yield* write({ _tag: "Ended", id, how: "program" })
+  for (const id of records.ids) yield* write({ _tag: "Ended", id, how: "program", seconds: yield* seconds })
   const sink = config.lmConfig.logCalls ? callFiles(files) : null
-  const state: GatewayState = { prepared, records, sessions, sink, write, begun: records.totals.sessions }
+  const state: GatewayState = { prepared, records, sessions, sink, write, seconds, begun: records.totals.sessions }
   yield* Effect.addFinalizer(() => endAll(sessions))
   const port = yield* prepared.listen({
     sessions,
@@ -186,32 +209,49 @@ const decodeOpening = Schema.decodeUnknownEffect(Opening)
 /** Matches ids of sessions: texts without control characters that may be file names. */
 const validId = /^[^\p{C}/\\]{1,128}$/u
 
+/** Returns the id of a session that is opened without one: the next number that no client has taken. */
+const nextId = ({ sessions, begun }: GatewayState): string => {
+  for (let number = begun + 1; ; number++) {
+    const id = `session-${String(number).padStart(6, "0")}`
+    if (!sessions.isKnown(id)) return id
+  }
+}
+
 /** Opens a session, and records that it has begun. */
 const openSession = Effect.fnUntraced(function* (
   state: GatewayState,
   { agent = "external", group, tags = {}, ...rest }: Opening,
   key: Redacted.Redacted | null | undefined,
 ) {
-  const { prepared, sessions, sink, write } = state
-  const id = rest.id ?? `session-${String(state.begun + 1).padStart(6, "0")}`
+  const { prepared, sessions, sink, write, seconds } = state
+  const id = rest.id ?? nextId(state)
   if (!validId.test(id)) return yield* badRequest("id: expected a text of 1 to 128 characters, without slashes")
   if (sessions.isKnown(id)) return yield* gatewayError(409, "session_exists", `the session ${id} exists already`)
   const samplingSeed = stream(prepared.config.seed, "session", id).uint32()
   const { config, embed, spent } = prepared
   const names = [...config.aliases.map(({ name }) => name), ...(config.anyModel ? [] : [config.lmConfig.model])]
+  const timed = (entry: (seconds: number) => Journal.JournalEntry) =>
+    Effect.flatMap(seconds, (now) => write(entry(now)))
   let calls = 0
   const options: SessionOptions = {
     id,
     modelOf: (name) => modelFor(prepared, name),
     models: names,
-    embed,
+    embed:
+      embed === null
+        ? null
+        : (body) =>
+            Effect.ensuring(
+              embed(body),
+              timed((now) => ({ _tag: "Embedded", id, spent: spent.save(), seconds: now })),
+            ),
     ...(key === undefined ? {} : { key }),
     begin: () => {
       const index = calls++
       return {
         index,
         end: (ended) =>
-          write({
+          timed((now) => ({
             _tag: "Call",
             id,
             index,
@@ -219,11 +259,12 @@ const openSession = Effect.fnUntraced(function* (
             problem: ended.problem,
             latencyMillis: ended.endedAtMillis - ended.startedAtMillis,
             spent: spent.save(),
-          }),
+            seconds: now,
+          })),
       }
     },
     onReward: (reward) => write({ _tag: "Rewarded", id, reward }),
-    onEnd: (how: SessionEnd) => write({ _tag: "Ended", id, how }),
+    onEnd: (how: SessionEnd) => timed((now) => ({ _tag: "Ended", id, how, seconds: now })),
   }
   const number = state.begun + 1
   const context = yield* Effect.context<never>().pipe(

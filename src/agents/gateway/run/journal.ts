@@ -33,13 +33,21 @@ const CallEnded = Schema.TaggedStruct("Call", {
   latencyMillis: Schema.Finite,
   /** What all calls have spent when this one had ended. */
   spent: Spending,
+  /** The seconds that the run had taken when the call had ended. */
+  seconds: Schema.Finite,
 })
 
 export const JournalEntry = Schema.Union([
   SessionBegun,
   CallEnded,
   Schema.TaggedStruct("Rewarded", { id: Schema.String, reward: Schema.Finite }),
-  Schema.TaggedStruct("Ended", { id: Schema.String, how: Schema.Literals(["agent", "program", "idle"]) }),
+  /** A request for embeddings, of which only the spending is recorded. */
+  Schema.TaggedStruct("Embedded", { id: Schema.String, spent: Spending, seconds: Schema.Finite }),
+  Schema.TaggedStruct("Ended", {
+    id: Schema.String,
+    how: Schema.Literals(["agent", "program", "idle"]),
+    seconds: Schema.Finite,
+  }),
 ])
 export type JournalEntry = typeof JournalEntry.Type
 

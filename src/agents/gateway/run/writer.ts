@@ -112,7 +112,7 @@ export const startWriting = Effect.fnUntraced(function* (
     // The entry is added first, so that the entries of a session keep their order.
     const ended = add(entry)
     Queue.offerUnsafe(waiting, { text: Journal.lineOf(entry), ended, written })
-    const isCall = entry._tag === "Call" || entry._tag === "Begun"
-    if (!isCall || Queue.sizeUnsafe(waiting) > mostWaiting) yield* Deferred.await(written)
+    const mayAnswer = entry._tag !== "Rewarded" && entry._tag !== "Ended"
+    if (!mayAnswer || Queue.sizeUnsafe(waiting) > mostWaiting) yield* Deferred.await(written)
   }, Effect.uninterruptible)
 })

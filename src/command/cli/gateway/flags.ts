@@ -59,7 +59,7 @@ export const flags = {
   ),
   name: text("name", "name", "The name of the run (default: gateway)"),
   resultsDir: resultsDirFlag("The folder for the run's folder (default: results)"),
-  resume: text("resume", "run", "Continue a gateway that was killed: its folder"),
+  resume: text("resume", "run", "Continue a gateway that was stopped or killed: its folder"),
   trust: trustFlag,
   json: toggle("json", "Print the address and, at the end, the result as lines of JSON"),
 }

@@ -1,4 +1,4 @@
-/** Implements `effect gateway`: runs a gateway, or resumes a killed one, and prints its address and its result. */
+/** Implements `effect gateway`: runs a gateway, or resumes an earlier one, and prints its address and its result. */
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option, Redacted } from "effect"
 import type { Override } from "../../../base/config/Config.ts"

@@ -3,6 +3,7 @@ import { Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import OpenAI, { APIError } from "openai"
 import { listen } from "../../../../src/agents/gateway/listen-node.ts"
 import { execute, type PreparedGateway } from "../../../../src/agents/gateway/run/execute.ts"
+import { lineOf } from "../../../../src/agents/gateway/run/journal.ts"
 import { prepare } from "../../../../src/agents/gateway/run/prepare.ts"
 import type { Rollout } from "../../../../src/agents/episode/Rollout.ts"
 import * as Node from "../../../../src/node.ts"
@@ -46,7 +47,9 @@ const running = Effect.fnUntraced(function* <A, E>(
     Effect.provide(Layer.mergeAll(layer, Recorder.layer(runLog, scores))),
   )
   const fiber = yield* Effect.forkChild(program)
-  const used = yield* use(`http://127.0.0.1:${yield* Deferred.await(listening)}`)
+  // If the gateway cannot start, fail instead of waiting.
+  const ended = Effect.andThen(Fiber.join(fiber), Effect.die("the gateway ended before it listened"))
+  const used = yield* use(`http://127.0.0.1:${yield* Effect.raceFirst(Deferred.await(listening), ended)}`)
   yield* Fiber.interrupt(fiber)
   return { used, exit: yield* Fiber.await(fiber), files }
 })
@@ -103,7 +106,6 @@ describe("a gateway that is a run", () => {
       assert.deepStrictEqual([metrics.episodes, metrics.steps, metrics.mean_reward], [2, 2, 1])
       assert.match(fileIn(files, "config.yaml") ?? "", /kind: gateway/)
       assert.match(fileIn(files, "run.log") ?? "", /finished at episode 2/)
-      assert.strictEqual(fileIn(files, "sessions.jsonl"), undefined)
     }).pipe(Effect.provide(machine)),
   )
 
@@ -143,6 +145,93 @@ describe("a gateway that is a run", () => {
         ["a", "b", "c"],
       )
       assert.strictEqual(JSON.parse(fileIn(killed, "metrics.json") ?? "{}").steps, 3)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("continues after it was stopped, with all that it had recorded and its time", () =>
+    Effect.gen(function* () {
+      const { files } = yield* running({}, (url) => Effect.all([ask(url, "a"), ask(url, "b", "none", "Again")]))
+      const end = "/metrics.json"
+      const path = [...files.keys()].find((path) => path.endsWith(end)) ?? ""
+      const metrics = JSON.parse(fileIn(files, end) ?? "{}")
+      files.set(path, new TextEncoder().encode(JSON.stringify({ ...metrics, wall_seconds: 5000 })))
+      const resume = path.slice(0, -end.length)
+      yield* running({ files, resume }, (url) => ask(url, "c"))
+      assert.deepStrictEqual(
+        rolloutsIn(files).map(({ id }) => id),
+        ["a", "b", "c"],
+      )
+      const later = JSON.parse(fileIn(files, end) ?? "{}")
+      assert.deepStrictEqual([later.episodes, later.steps], [3, 3])
+      assert.isAtLeast(later.wall_seconds, 5000)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("counts the time of a killed process", () =>
+    Effect.gen(function* () {
+      const files = new Map<string, Uint8Array>()
+      const { used: killed } = yield* running({ files }, (url) =>
+        Effect.gen(function* () {
+          yield* ask(url, "a")
+          yield* send(`${url}/sessions/a/end`, { body: "{}" })
+          return new Map(files)
+        }),
+      )
+      const journal = [...killed.keys()].find((path) => path.endsWith("sessions.jsonl")) ?? ""
+      const spent = { calls: 7, inputTokens: 0, outputTokens: 0, money: 0 }
+      const more = new TextEncoder().encode(lineOf({ _tag: "Embedded", id: "a", spent, seconds: 5000 }))
+      killed.set(journal, new Uint8Array([...(killed.get(journal) ?? []), ...more]))
+      const resume = journal.replace("/sessions.jsonl", "")
+      yield* running({ files: killed, resume }, () => Effect.void)
+      assert.isAtLeast(JSON.parse(fileIn(killed, "metrics.json") ?? "{}").wall_seconds, 5000)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("refuses to resume without an intact journal, and leaves all files alone", () =>
+    Effect.gen(function* () {
+      const { files } = yield* running({}, (url) => ask(url, "a"))
+      const journal = [...files.keys()].find((path) => path.endsWith("sessions.jsonl")) ?? ""
+      const resume = journal.replace("/sessions.jsonl", "")
+      const whole = files.get(journal) ?? new Uint8Array()
+      const failing = Effect.fnUntraced(function* (content: Uint8Array | undefined) {
+        if (content === undefined) files.delete(journal)
+        else files.set(journal, content)
+        const before = rolloutsIn(files)
+        const prepared = yield* prepare({ lmConfig: { model: "scripted:echo" } }, { source: "test", overrides: [] })
+        const { layer } = RunStore.memory({ files, resume })
+        const gateway: PreparedGateway = {
+          ...prepared,
+          key: null,
+          listen: () => Effect.die("it listens"),
+          onListening: () => Effect.void,
+        }
+        const { message } = yield* execute(gateway).pipe(
+          Effect.scoped,
+          Effect.provide(Layer.mergeAll(layer, Recorder.layer(runLog, scores))),
+          Effect.flip,
+        )
+        assert.deepStrictEqual(rolloutsIn(files), before)
+        assert.isDefined(fileIn(files, "/metrics.json"))
+        return message
+      })
+      const changed = new TextEncoder().encode(text.decode(whole).replace("external", "another"))
+      assert.match(yield* failing(changed), /sessions.jsonl:1: the line was changed after it was written/)
+      assert.match(yield* failing(undefined), /sessions.jsonl: expected the journal of the gateway, found no file/)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("gives ids that no client has taken", () =>
+    Effect.gen(function* () {
+      const { used } = yield* running({}, (url) =>
+        Effect.gen(function* () {
+          yield* ask(url, "session-000002")
+          const ids: Array<string> = []
+          for (let nth = 0; nth < 3; nth++)
+            ids.push(JSON.parse((yield* send(`${url}/sessions`, { body: "{}" })).text).id)
+          return ids
+        }),
+      )
+      assert.deepStrictEqual(used, ["session-000003", "session-000004", "session-000005"])
     }).pipe(Effect.provide(machine)),
   )
 

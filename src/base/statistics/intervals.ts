@@ -57,7 +57,7 @@ export const manyValues = 5_000
 /**
  * Computes the confidence interval of a mean by the bootstrap, or for `manyValues` and more by the normal distribution.
  */
-export const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
+const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
   const mean = meanOf(values)
   if (values.length >= manyValues) {
     const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1)

@@ -12,14 +12,18 @@
 import { Schema } from "effect"
 import { meanOf, type Resampling } from "./resampling.ts"
 import { stream } from "../rng/Rng.ts"
-import { intervalOfMean, manyValues, normalBelow } from "./intervals.ts"
+import { manyValues, normalBelow } from "./intervals.ts"
+import { meanDifference, tango } from "./pairedInterval.ts"
 
 export const Paired = Schema.Struct({
   /** The number of tasks that have a value on both sides. */
   tasks: Schema.Int,
   leftMean: Schema.Finite,
   rightMean: Schema.Finite,
-  /** The mean of the differences (right minus left), with a bootstrap interval over the tasks. */
+  /**
+   * The mean of the differences (right minus left), with an interval over the tasks: Tango's score interval if all values are 0
+   * or 1, otherwise Student's with a rise and a fall added. It has a width also if all differences are equal.
+   */
   difference: Schema.Finite,
   low: Schema.Finite,
   high: Schema.Finite,
@@ -97,6 +101,16 @@ export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): n
   return (reached + 1) / (draws + 1)
 }
 
+/**
+ * Returns how far apart the values of a task may be: as far as those of any task here, or if none differs, as far as the values
+ * of different tasks.
+ */
+const scaleOf = (differences: ReadonlyArray<number>, values: ReadonlyArray<number>): number => {
+  const largest = (numbers: ReadonlyArray<number>): number =>
+    numbers.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+  return largest(differences) || largest(values.map((value) => value - values[0])) || largest(values)
+}
+
 type ByTask = ReadonlyMap<string, number>
 
 /**
@@ -108,19 +122,25 @@ export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paire
   if (tasks.length === 0) return null
   const [lefts, rights] = [left, right].map((side) => tasks.flatMap((task) => side.get(task) ?? []))
   const differences = rights.map((value, at) => value - lefts[at])
-  const { mean: difference, low, high } = intervalOfMean(differences, how)
+  const difference = meanOf(differences)
   const better = differences.filter((value) => value > 0).length
   const worse = differences.filter((value) => value < 0).length
   const permutationP = permutationTest(differences, how.seed)
   const signP = signTest(better, worse)
-  const isBinary = [...lefts, ...rights].every((value) => value === 0 || value === 1)
+  const values = [...lefts, ...rights]
+  const isBinary = values.every((value) => value === 0 || value === 1)
+  const { confidence } = how
+  const [low, high] = isBinary
+    ? tango({ pairs: tasks.length, rises: better, falls: worse }, confidence)
+    : meanDifference(differences, { scale: scaleOf(differences, values), confidence })
   return {
     tasks: tasks.length,
     leftMean: meanOf(lefts),
     rightMean: meanOf(rights),
     difference,
-    low,
-    high,
+    // Extend the interval to include the mean: the added values draw it towards 0.
+    low: Math.min(low, difference),
+    high: Math.max(high, difference),
     better,
     worse,
     permutationP,

@@ -169,7 +169,7 @@ describe("reports", () => {
         "two | 4 | 0 | 8 | 40 | 20 | 2",
         "",
         "compared | score | difference | 95 % | better | worse | tasks | p | by",
-        "two − one | exact | +0.500 | 0.000 to 1.000 | 2 | 0 | 4 | 0.5 | McNemar",
+        "two − one | exact | +0.500 | -0.235 to 0.850 | 2 | 0 | 4 | 0.5 | McNemar",
         "",
       ],
     )

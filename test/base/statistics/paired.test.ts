@@ -1,0 +1,110 @@
+import { assert, describe, it } from "vitest"
+import { paired } from "../../../src/base/statistics/paired.ts"
+import { meanDifference, tango } from "../../../src/base/statistics/pairedInterval.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
+
+const sidesOf = (values: ReadonlyArray<readonly [number, number]>) =>
+  [0, 1].map((side) => new Map(values.map((pair, task) => [String(task), pair[side]])))
+
+const compared = (values: ReadonlyArray<readonly [number, number]>, confidence = 0.95) => {
+  const [left, right] = sidesOf(values)
+  const result = paired(left, right, { confidence })
+  if (result === null) return assert.fail("there are no tasks")
+  return result
+}
+
+const times = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
+
+describe("Tango's interval", () => {
+  it.for<readonly [string, Parameters<typeof tango>[0], readonly [number, number]]>([
+    ["airway hyper-responsiveness (Bentur et al. 2009)", { pairs: 21, rises: 1, falls: 7 }, [-0.517, -0.026]],
+    ["complete response (Cavo et al. 2012)", { pairs: 161, rises: 6, falls: 16 }, [-0.124, -0.0054]],
+    ["no change, as Wilson's of none", { pairs: 100, rises: 0, falls: 0 }, [-0.037, 0.037]],
+    ["only falls", { pairs: 2, rises: 0, falls: 2 }, [-1, 0.3152]],
+    ["only rises", { pairs: 2, rises: 2, falls: 0 }, [-0.3152, 1]],
+  ])("of %s", ([, changed, expected]) => {
+    const interval = tango(changed)
+    for (const at of [0, 1] as const) assert.closeTo(interval[at], expected[at], 5e-4)
+    const [wideLow, wideHigh] = tango(changed, 0.99)
+    assert.isTrue(wideLow <= interval[0] && wideHigh >= interval[1])
+  })
+
+  it("contains the difference in at least 93 % of evaluations, whatever their size", () => {
+    // All outcomes of n pairs, each with its chance.
+    const coverage = (pairs: number, rise: number, fall: number): number => {
+      let covered = 0
+      let ways = (1 - rise - fall) ** pairs
+      for (let rises = 0; rises <= pairs; rises++) {
+        let chance = ways
+        for (let falls = 0; falls <= pairs - rises; falls++) {
+          const [low, high] = tango({ pairs, rises, falls })
+          if (low <= rise - fall && rise - fall <= high) covered += chance
+          chance *= (((pairs - rises - falls) / (falls + 1)) * fall) / (1 - rise - fall)
+        }
+        ways *= (((pairs - rises) / (rises + 1)) * rise) / (1 - rise - fall)
+      }
+      return covered
+    }
+    for (const pairs of [2, 6, 12, 30])
+      for (const [rise, fall] of [[0.1, 0.1], [0.05, 0.3], [0.2, 0.4], [0.01, 0.04]] as const) // prettier-ignore
+        assert.isAbove(coverage(pairs, rise, fall), 0.93, `${pairs} pairs, ${rise} ${fall}`)
+  })
+})
+
+describe("Student's interval of the differences", () => {
+  it("is that of the differences, a rise and a fall", () => {
+    // scipy.stats.t.interval of [0] * 6 + [1, -1], and of [1, 2, 3, 4, 4, -4].
+    const none = meanDifference(times(6, 0), { scale: 1 })
+    assert.closeTo(none[1], 0.44687, 1e-5)
+    const [low, high] = meanDifference([1, 2, 3, 4], { scale: 4 })
+    assert.closeTo((low + high) / 2, 10 / 6, 1e-12)
+    assert.closeTo(high - low, 2 * 2.570582 * Math.sqrt((62 - 100 / 6) / 5 / 6), 1e-5)
+    assert.isAbove(meanDifference([1, 2, 3, 4], { scale: 4, confidence: 0.99 })[1], high)
+  })
+
+  it("contains the mean difference as often as it says", () => {
+    const random = stream(7, "paired")
+    const draws = { even: () => random.uniform() - 0.5, thirds: () => (random.integer(3) - 1) / 2 }
+    for (const [name, draw] of Object.entries(draws)) {
+      for (const tasks of [3, 8, 40]) {
+        const evaluations = 1000
+        let missed = 0
+        for (let at = 0; at < evaluations; at++) {
+          const differences = Array.from({ length: tasks }, draw)
+          const scale = Math.max(...differences.map(Math.abs)) || 1
+          const [low, high] = meanDifference(differences, { scale })
+          if (low > 0 || high < 0) missed++
+        }
+        assert.isAtMost(missed / evaluations, 0.065, `${name}, ${tasks} tasks`)
+      }
+    }
+  })
+})
+
+describe("a comparison of two evaluations", () => {
+  it("of few tasks, or of equal ones, has an interval with a width that includes the difference", () => {
+    const cases = [
+      times(2, [1, 0] as const),
+      times(12, [1, 1] as const),
+      times(2, [0.5, 0.25] as const),
+      times(12, [0.5, 0.5] as const),
+      times(12, [900, 905] as const),
+      [[3, 3], [5, 5], [4, 4]] as const, // prettier-ignore
+    ]
+    for (const values of cases) {
+      const { difference, low, high } = compared(values)
+      assert.isTrue(low <= difference && difference <= high && high - low > 0, JSON.stringify([values, low, high]))
+    }
+    // A difference that no task has is as large as the values are apart.
+    const { low, high } = compared([[3, 3], [5, 5], [4, 4]]) // prettier-ignore
+    assert.deepEqual([low, high], [...meanDifference([0, 0, 0], { scale: 2 })])
+  })
+
+  it("changes its sign if the sides are swapped", () => {
+    for (const values of [[[0, 1], [1, 1], [0, 1], [1, 0]], [[2, 1], [0, 4], [3, 7]]] as const) { // prettier-ignore
+      const [one, other] = [compared(values), compared(values.map(([left, right]) => [right, left] as const))]
+      assert.closeTo(one.low, -other.high, 1e-9)
+      assert.closeTo(one.high, -other.low, 1e-9)
+    }
+  })
+})

@@ -39,6 +39,7 @@ import { type EvaluationResult, execute, type ExecuteError, type PreparedEvaluat
 import { agentIdentity, openParts, scorerIdentity } from "./openParts.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
+import { taskProblem } from "./sameTasks.ts"
 import * as Scorers from "./Scorers.ts"
 import { parseMetrics } from "../../run/finishedResult.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -210,7 +211,7 @@ export const readRows = Effect.fnUntraced(function* (
 /**
  * Compares two finished evaluations of the same tasks; `left` and `right` are their folders. Each agent of `right` is
  * compared with the agent of the same name in `left`, or with the first agent of `left` if no name matches. Fails if the
- * evaluations have no scorer, or no scored task, in common.
+ * evaluations have no scorer, or no scored task, in common, or if a task has the same id, but another right answer or type.
  */
 export const compare = Effect.fnUntraced(function* (
   left: string,
@@ -218,6 +219,8 @@ export const compare = Effect.fnUntraced(function* (
   options: Pick<Report.ReportOptions, "confidence" | "seed"> = {},
 ): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, FormatError, FileSystem.FileSystem> {
   const [before, after] = [yield* readRows(left), yield* readRows(right)]
+  const problem = taskProblem(before, after)
+  if (problem !== undefined) return yield* wrongFolder(right, `${left} and ${right}: ${problem}`)
   const scorers = scorersOf(before).filter((name) => scorersOf(after).includes(name))
   const comparisons = Report.against(before, after, { ...options, scorers, directions: yield* directionsIn(right) })
   if (comparisons.length > 0) return comparisons

@@ -12,7 +12,7 @@
  */
 import { Schema } from "effect"
 import { short } from "../../run/find/table.ts"
-import { type ScoreDirection, usualDirection } from "./direction.ts"
+import { reaches, type ScoreDirection, usualDirection } from "./direction.ts"
 import type { AgentReport, ComparisonReport, Report } from "./Report.ts"
 
 /** Describes what a gate found for one agent. */
@@ -35,7 +35,7 @@ export type GateOutcome = typeof GateOutcome.Type
 export interface GateOptions {
   /** The name of the scorer; the first scorer of the report by default. */
   readonly scorer?: string | undefined
-  /** The agents that are judged; all by default. */
+  /** The agents that are judged; all by default. An agent of this list without a comparison fails the regression. */
   readonly agents?: ReadonlyArray<string>
   /**
    * Whether the whole interval must meet the limit. By default a mean on the right side of its limit passes, and a regression
@@ -43,9 +43,6 @@ export interface GateOptions {
    */
   readonly strict?: boolean
 }
-
-/** Tells whether a value reaches a limit, apart from the rounding of a sum. */
-const reaches = (value: number, limit: number): boolean => value >= limit - 1e-9 * Math.max(1, Math.abs(limit))
 
 /** Returns the values of an interval such that higher ones are better. */
 const upwards = ({ mean, low, high }: Interval, direction: ScoreDirection): Interval =>
@@ -107,40 +104,68 @@ const shown = ({ mean, low, high }: Interval): string => `${short(mean)} (${shor
 
 /**
  * Judges comparisons with an earlier evaluation by one scorer. A comparison fails if a regression by more than `limit` is
- * shown: if the whole interval of the difference is beyond it. With `strict`, it passes only if such a regression is ruled
- * out: if no part of the interval is beyond it. One common task has no interval, so it always fails.
+ * shown: if the whole interval of the difference is beyond it, and the difference is significant at the level of the interval.
+ * With `strict`, it passes only if such a regression is ruled out: if no part of the interval is beyond it. It always fails if it
+ * is over fewer tasks than can be significant, which are 6 at the confidence 0.95.
+ *
+ * Name the agents of the evaluation in `agents`: an agent whose episodes all failed has no comparison, and fails only if it is
+ * named.
  */
 export const regression = (
   comparisons: ReadonlyArray<ComparisonReport>,
-  options: GateOptions & { readonly limit: number },
+  options: RegressionOptions,
 ): ReadonlyArray<GateOutcome> => {
-  const scorer = options.scorer ?? comparisons[0]?.scorer
-  return comparisons
-    .filter((one) => one.scorer === scorer && isJudged(one.right, options))
-    .map((one) => regressionOf(one, options))
+  const scorer = options.scorer ?? comparisons[0]?.scorer ?? "score"
+  const judged = comparisons.filter((one) => one.scorer === scorer && isJudged(one.right, options))
+  const { agents = [], limit } = options
+  const missing = agents.filter((agent) => !judged.some(({ right }) => right === agent))
+  return [
+    ...judged.map((one) => regressionOf(one, options)),
+    ...missing.map((agent): GateOutcome => {
+      const message = `${agent}: no task has a value of ${scorer} on both sides, expected a comparison`
+      return { gate: "regression", agent, scorer, limit, passed: false, value: null, tasks: 0, message }
+    }),
+  ]
 }
 
+interface RegressionOptions extends GateOptions {
+  readonly limit: number
+  /** The confidence level of the comparisons' intervals; 0.95 by default. */
+  readonly confidence?: number
+}
+
+/** Returns the smallest number of tasks that can be significant: if all of them change alike, the p-value is 2 / 2^tasks. */
+const leastTasks = (confidence: number): number => Math.floor(Math.log2(2 / (1 - confidence))) + 1
+
 /** Says what the interval of a difference, in which more is better, shows about a regression by more than `limit`. */
-const verdictOn = ({ low, high }: Interval, limit: number): string => {
-  if (!reaches(high, -limit)) return "shown"
+const verdictOn = (
+  { low, high }: Interval,
+  { limit, isSignificant }: { readonly limit: number; readonly isSignificant: boolean },
+): "shown" | "ruled out" | "possible, but not shown" => {
+  if (isSignificant && !reaches(high, -limit)) return "shown"
   return reaches(low, -limit) ? "ruled out" : "possible, but not shown"
 }
 
 const regressionOf = (
-  { left, right, scorer, direction, difference, low, high, tasks }: ComparisonReport,
-  { limit, strict = false }: GateOptions & { readonly limit: number },
+  { left, right, scorer, direction, difference, low, high, tasks, p }: ComparisonReport,
+  { limit, strict = false, confidence = 0.95 }: RegressionOptions,
 ): GateOutcome => {
   const value = { mean: difference, low, high }
   const outcome = { gate: "regression", agent: right, scorer, limit, value, tasks } as const
   const failed = (reason: string): GateOutcome => ({ ...outcome, passed: false, message: `${right}: ${reason}` })
   if (direction === "none") return failed(undirected(scorer))
-  if (tasks < 2)
-    return failed(`${scorer} has a value on both sides for only one task; an interval needs two tasks or more`)
-  const judged = upwards(value, direction)
-  const passed = reaches(strict ? judged.low : judged.high, -limit)
+  const least = leastTasks(confidence)
+  if (tasks < least) {
+    const only = tasks === 1 ? "one task" : `${tasks} tasks`
+    return failed(
+      `${scorer} has a value on both sides for only ${only}; a regression can be shown with ${least} or more`,
+    )
+  }
+  const verdict = verdictOn(upwards(value, direction), { limit, isSignificant: p < 1 - confidence })
+  const passed = strict ? verdict === "ruled out" : verdict !== "shown"
   const change = direction === "lower" ? "rise" : "fall"
   const sign = difference > 0 ? "+" : ""
   const found = `${right}: ${scorer} ${sign}${shown(value)} against ${left}`
-  const message = `${found}; a ${change} by more than ${short(limit)} is ${verdictOn(judged, limit)}`
+  const message = `${found}; a ${change} by more than ${short(limit)} is ${verdict}`
   return { ...outcome, passed, message }
 }

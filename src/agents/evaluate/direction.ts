@@ -1,6 +1,6 @@
 /**
- * Defines which values of a scorer are better, and formats comparisons accordingly. These are pure functions, which the page
- * loads, too.
+ * Defines which values of a scorer are better and which reach a limit, and formats comparisons accordingly. These are pure
+ * functions, which the page loads, too.
  */
 
 /**
@@ -21,6 +21,9 @@ const usual: ReadonlyMap<string, ScoreDirection> = new Map([
 
 /** Returns the default direction of a scorer by its name: `higher` for most names, `lower` for costs such as `tokens`. */
 export const usualDirection = (name: string): ScoreDirection => usual.get(name) ?? "higher"
+
+/** Tells whether a value is at least a limit, apart from the rounding of a sum. */
+export const reaches = (value: number, limit: number): boolean => value >= limit - 1e-9 * Math.max(1, Math.abs(limit))
 
 interface Compared {
   readonly scorer: string

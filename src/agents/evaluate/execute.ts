@@ -50,6 +50,7 @@ import { reportCalls, withCalls } from "./remoteCalls.ts"
 import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { AgentError } from "../agent/AgentError.ts"
+import { taskProblem } from "./sameTasks.ts"
 import type { Scorer } from "./Scorer.ts"
 
 /** An agent to evaluate. */
@@ -408,8 +409,10 @@ const resultOf = Effect.fnUntraced(function* (
     seed: settings.seed,
   }
   const own = Report.of(rows, options)
-  const report =
-    other === null ? own : { ...own, comparisons: [...own.comparisons, ...Report.against(other, rows, options)] }
+  const problem = other === null ? undefined : taskProblem(other, rows)
+  if (problem !== undefined) yield* Effect.logWarning(`compare_to: nothing is compared, because ${problem}`)
+  const compared = other === null || problem !== undefined ? [] : Report.against(other, rows, options)
+  const report = { ...own, comparisons: [...own.comparisons, ...compared] }
   const failures = rows.flatMap(({ error }) => error ?? [])
   const timed = new Set(scorers.filter((one) => one.timed).map(({ name }) => name))
   const evaluations = contestants.map(({ name }, agentIndex) =>

@@ -9,7 +9,7 @@
  * ```
  */
 import { short } from "../../run/find/table.ts"
-import type { ScoreDirection } from "./direction.ts"
+import { reaches, type ScoreDirection } from "./direction.ts"
 import type { GateOutcome } from "./Gate.ts"
 import * as Reducers from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"
@@ -67,7 +67,7 @@ const testOf = (rows: ReadonlyArray<EpisodeRow>, { scorer, direction, threshold 
   const mean = Reducers.mean(samples)
   const details = rows.map(({ answer, target }) => `answer: ${answer ?? "(none)"}\nright answer: ${target ?? "(none)"}`)
   if (mean === null) return { name, seconds, ...passed, outcome: "skipped", message: `${scorer} had nothing to score` }
-  if (direction !== "higher" || mean >= threshold) return { name, seconds, ...passed }
+  if (direction !== "higher" || reaches(mean, threshold)) return { name, seconds, ...passed }
   const message = `${scorer} ${short(mean)}, expected at least ${short(threshold)}`
   return { name, seconds, outcome: "failure", message, type: scorer, details: details.join("\n\n") }
 }

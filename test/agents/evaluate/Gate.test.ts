@@ -2,6 +2,8 @@ import { assert, describe, it } from "vitest"
 import type { ScoreDirection } from "../../../src/agents/evaluate/direction.ts"
 import * as Gate from "../../../src/agents/evaluate/Gate.ts"
 import type { AgentReport, ComparisonReport } from "../../../src/agents/evaluate/Report.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
+import { paired } from "../../../src/base/statistics/paired.ts"
 
 const report = (
   mean: number,
@@ -47,7 +49,7 @@ const comparison = (
     permutationP: 1,
     signP: 1,
     test: "permutation",
-    p: 1,
+    p: 0.01,
     ...more,
   },
 ]
@@ -94,7 +96,10 @@ describe("a limit of the regression", () => {
     ["of a cost is not exceeded by savings", [-0.1, [-0.2, -0.05], lower], true, false],
     ["of a cost is not ruled out if a part of the interval is higher", [0, [-0.2, 0.021], lower], false, true],
     ["of a scorer without a direction is never met", [0, [0, 0], { direction: "none" }], false, false],
-    ["needs two tasks", [0, [0, 0], { tasks: 1 }], false, false],
+    ["is not exceeded by a difference that is not significant", [-0.1, [-0.2, -0.021], { p: 0.0501 }], true, false],
+    ["is not ruled out by a difference that is not significant", [-0.1, [-0.2, -0.021], { p: 0.0501 }], false, true],
+    ["needs six tasks", [0, [0, 0], { tasks: 5 }], false, false],
+    ["needs no more than six tasks", [0, [0, 0], { tasks: 6 }], true, false],
   ]
   it.for(cases)("%s", ([, of, passed, strict]) => {
     const [outcome, ...others] = Gate.regression(comparison(...of), { limit: 0.02, strict })
@@ -110,5 +115,48 @@ describe("a limit of the regression", () => {
     const [strict] = Gate.regression(comparison(5, [2, 9], lower), { limit: 1, strict: true })
     assert.include(strict.message, "exact +5 (2 to 9) against mine (before); a rise by more")
     assert.deepEqual(Gate.regression(comparison(0, [0, 0]), { limit: 0, scorer: "f1" }), [])
+    const [few] = Gate.regression(comparison(0, [0, 0], { tasks: 7 }), { limit: 0, confidence: 0.99 })
+    assert.strictEqual(
+      few.message,
+      "mine: exact has a value on both sides for only 7 tasks; a regression can be shown with 8 or more",
+    )
+  })
+
+  it("is missed by an agent that has no comparison", () => {
+    const [mine, other, ...rest] = Gate.regression(comparison(0, [0, 0]), { limit: 0, agents: ["mine", "other"] })
+    assert.deepEqual([mine.passed, rest], [true, []])
+    assert.deepInclude(other, { agent: "other", scorer: "exact", passed: false, value: null, tasks: 0 })
+    assert.strictEqual(other.message, "other: no task has a value of exact on both sides, expected a comparison")
+    assert.lengthOf(Gate.regression([], { limit: 0, agents: ["mine"], scorer: "exact" }), 1)
+  })
+
+  const random = stream(11, "gates")
+  /** The share of evaluations of `tasks` tasks that pass, if a task rises or falls by `size` with these chances. */
+  const passing = (tasks: number, [rise, fall, size]: readonly [number, number, number], options: { limit: number; strict: boolean }) => {
+    const evaluations = 400
+    let passed = 0
+    for (let at = 0; at < evaluations; at++) {
+      const draws = Array.from({ length: tasks }, () => random.uniform())
+      const before = new Map(draws.map((draw, task) => [String(task), draw < fall ? size : 0]))
+      const after = new Map(draws.map((draw, task) => [String(task), draw > 1 - rise ? size : 0]))
+      const result = paired(before, after)
+      if (result === null) return assert.fail("there are no tasks")
+      const [base] = comparison(0, [0, 0])
+      const [outcome] = Gate.regression([{ ...base, ...result }], options)
+      if (outcome.passed) passed++
+    }
+    return passed / evaluations
+  } // prettier-ignore
+
+  it("is rarely exceeded by chance, and rarely ruled out by chance", () => {
+    for (const size of [1, 0.5]) {
+      for (const tasks of [6, 9, 14]) {
+        assert.isAtLeast(passing(tasks, [0.3, 0.3, size], { limit: 0, strict: false }), 0.95, `${tasks} tasks`)
+        // Here, the real fall is twice the limit.
+        assert.isAtMost(passing(tasks, [0, 0.2, size], { limit: 0.1 * size, strict: true }), 0.05, `${tasks} tasks`)
+      }
+    }
+    assert.isAtMost(passing(14, [0, 0.9, 1], { limit: 0, strict: false }), 0.01, "a real fall is found")
+    assert.isAtLeast(passing(60, [0.1, 0.1, 1], { limit: 0.25, strict: true }), 0.9, "a small change is ruled out")
   })
 })

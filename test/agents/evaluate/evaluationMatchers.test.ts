@@ -49,5 +49,19 @@ describe("the example with matchers for vitest", () => {
       await expect(after).toBeNoWorseThan(before.runDir)
       assert.include(await problemOf(() => expect(far).toBeNoWorseThan(before.runDir)), "against mine (before); a fall") // prettier-ignore
       assert.include(await problemOf(() => expect(after).toBeNoWorseThan(folder)), "expected the folder of a finished evaluation") // prettier-ignore
+
+      const failed = { ...before, failed: 2 }
+      assert.include(await problemOf(() => expect(failed).toScoreAtLeast(0.5)), "2 of 12 episodes failed")
+      assert.include(await problemOf(() => expect(failed).toBeNoWorseThan(before.runDir)), "2 of 12 episodes failed")
+      expect(failed).toScoreAtLeast(0.5, { maxFailures: 2 })
+      await expect(failed).toBeNoWorseThan(before.runDir, { maxFailures: 2 })
+      // No episode of the other agent has a score.
+      const [mine] = before.report.agents
+      const agents = [mine, { ...mine, agent: "other", scores: [] }]
+      const withOther = { ...before, report: { ...before.report, agents } }
+      assert.include(
+        await problemOf(() => expect(withOther).toBeNoWorseThan(before.runDir)),
+        "other: no task has a value",
+      )
     }))
 })

@@ -111,6 +111,13 @@ describe("JUnit XML", () => {
     assert.strictEqual(failure.text, "answer: Rome\nright answer: Paris\n\nanswer: Rome\nright answer: Paris")
   })
 
+  it("passes a task whose mean reaches the threshold apart from rounding, as gates do", () => {
+    const values = [0.7, 0.8, 0.9].map((score, repeat) => row("a", score, { repeat }))
+    const [suite] = parsed(junit(values, { ...options, threshold: 0.8 })).children
+    assert.isBelow((0.7 + 0.8 + 0.9) / 3, 0.8)
+    assert.deepInclude(suite.attributes, { failures: "0" })
+  })
+
   it("only has errors if the first scorer has no higher values that are better, and has gates as tests", () => {
     const gates = Gate.score({ agents: [] }, { limit: 1 })
     assert.deepEqual(gates, [])
@@ -150,16 +157,21 @@ describe("a summary in Markdown", () => {
   })
 
   it("has the gates and the comparisons with a baseline", () => {
-    const report = Report.of([row("a", 1), row("bb", 1)], { scorers: ["exact"] })
-    const baseline = Report.against([row("a", 0), row("bb", 0)], [row("a", 1), row("bb", 1)], { scorers: ["exact"] })
+    const rowsWith = (score: number) =>
+      ["a", "b", "c", "d", "e", "f"].map((id) => row(id, score, { task: id.charCodeAt(0) }))
+    const report = Report.of(rowsWith(1), { scorers: ["exact"] })
+    const baseline = Report.against(rowsWith(0), rowsWith(1), { scorers: ["exact"] })
     const gates = Gate.regression(baseline, { limit: 0 })
     const text = markdown({ name: "capitals", report, confidence: 0.95, gates, baseline, runDir: "results/0" })
     assert.include(text, "### Evaluation capitals: passed")
     assert.match(
       text,
-      /\| mine: exact \+1 \\\(1 to 1\\\) against mine \\\(before\\\); a fall by more than .* is ruled out \| passed \|/,
+      /\| mine: exact \+1 \\\(0\.2193 to 1\\\) against mine \\\(before\\\); a fall by more than .* is ruled out \| passed \|/,
     )
-    assert.include(text, "| mine − mine \\(before\\) | exact | +1.000 | 1.000 to 1.000 | 2 | 0 | 2 | 0.5 | McNemar |")
+    assert.include(
+      text,
+      "| mine − mine \\(before\\) | exact | +1.000 | 0.219 to 1.000 | 6 | 0 | 6 | 0.03125 | McNemar |",
+    )
     assert.isTrue(text.endsWith("\n\nresults/0\n\n"))
   })
 })

@@ -46,7 +46,13 @@ describe("Tango's interval", () => {
       return covered
     }
     for (const pairs of [2, 6, 12, 30])
-      for (const [rise, fall] of [[0.1, 0.1], [0.05, 0.3], [0.2, 0.4], [0.01, 0.04]] as const) // prettier-ignore
+      for (const [rise, fall] of [
+        [0.1, 0.1],
+        [0.05, 0.3],
+        [0.2, 0.4],
+        [0.01, 0.04],
+      ] as const)
+        // prettier-ignore
         assert.isAbove(coverage(pairs, rise, fall), 0.93, `${pairs} pairs, ${rise} ${fall}`)
   })
 })
@@ -101,7 +107,20 @@ describe("a comparison of two evaluations", () => {
   })
 
   it("changes its sign if the sides are swapped", () => {
-    for (const values of [[[0, 1], [1, 1], [0, 1], [1, 0]], [[2, 1], [0, 4], [3, 7]]] as const) { // prettier-ignore
+    for (const values of [
+      [
+        [0, 1],
+        [1, 1],
+        [0, 1],
+        [1, 0],
+      ],
+      [
+        [2, 1],
+        [0, 4],
+        [3, 7],
+      ],
+    ] as const) {
+      // prettier-ignore
       const [one, other] = [compared(values), compared(values.map(([left, right]) => [right, left] as const))]
       assert.closeTo(one.low, -other.high, 1e-9)
       assert.closeTo(one.high, -other.low, 1e-9)

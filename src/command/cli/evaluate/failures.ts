@@ -5,11 +5,15 @@ import type { FailureCounts } from "../../../base/statistics/failureCounts.ts"
 import { CommandError } from "../../CommandError.ts"
 
 interface MostFailures {
-  readonly typed: string
+  /** The flag as the user typed it; undefined without the flag. */
+  readonly typed: string | undefined
   readonly of: (episodes: number) => number
 }
 
-const noFailures: MostFailures = { typed: "0", of: () => 0 }
+const noFailures: MostFailures = { typed: undefined, of: () => 0 }
+
+/** Allows all episodes to fail. */
+export const anyFailures: MostFailures = { typed: undefined, of: (episodes) => episodes }
 
 const mostFailures = (typed: string): Option.Option<MostFailures> => {
   const [, digits = "", percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(typed) ?? []
@@ -20,8 +24,8 @@ const mostFailures = (typed: string): Option.Option<MostFailures> => {
 
 export const maxFailures = Flag.String("max-failures").pipe(
   Flag.withMetavar("n|n%"),
-  Flag.withDefault("0"),
   Flag.filterMap(mostFailures, () => "a whole number, or a share such as 5%"),
+  Flag.withDefault(noFailures),
   Flag.withDescription(
     "The exit code is 1 if more episodes than this fail: a number, or a share such as 5% (default: 0)",
   ),

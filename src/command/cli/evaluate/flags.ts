@@ -110,7 +110,7 @@ type OptionalFlag =
 
 /** Returns the flags that judge and report a finished evaluation, for the command that resumes it. */
 export const judgingFlags = (input: EvalFlags): Readonly<Record<string, unknown>> => ({
-  "max-failures": input.maxFailures.typed === "0" ? undefined : input.maxFailures.typed,
+  "max-failures": input.maxFailures.typed,
   "fail-under": input.failUnder,
   baseline: input.baseline,
   "max-regression": input.maxRegression,

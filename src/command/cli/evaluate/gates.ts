@@ -45,6 +45,15 @@ export interface Gates {
 export interface Judgement {
   readonly gates: ReadonlyArray<GateOutcome>
   readonly comparisons: ReadonlyArray<ComparisonReport>
+  /** Why nothing could be compared with the baseline. */
+  readonly error?: CommandError
+}
+
+/** A finished evaluation, with its saved config. */
+interface Finished {
+  readonly result: EvaluationResult
+  readonly config: Plain
+  readonly quiet: boolean
 }
 
 // The code that asks language models is loaded only when it is needed.
@@ -152,37 +161,59 @@ export const gateProblem = ({ failUnder, maxRegression, baseline, agents }: Gate
   return `${typed}: the baseline ${baseline.folder} has no scores of ${scorer}; expected one of ${[...baseline.scorers].join(", ")}, or another baseline`
 }
 
-/** Judges a finished evaluation, whose saved config is `config`. Warns if the baseline has other tasks as well. */
-export const judge = Effect.fnUntraced(function* (
-  { failUnder, maxRegression, baseline, strict, agents }: Gates,
-  { result, config, quiet }: { readonly result: EvaluationResult; readonly config: Plain; readonly quiet: boolean },
+/** Judges a finished evaluation. Without a usable comparison, only the limits of its scores are judged. */
+export const judge = Effect.fnUntraced(function* (gates: Gates, finished: Finished) {
+  const { score } = yield* gateModule
+  const { result, config } = finished
+  const scores = gates.failUnder.flatMap(({ scorer = firstScorer(config), value: limit }) =>
+    score(result.report, { limit, scorer, strict: gates.strict, agents: gates.agents }),
+  )
+  const { baseline } = gates
+  const compared = baseline === undefined ? noComparison : judgeRegressions({ ...gates, baseline }, finished)
+  return yield* Effect.match(compared, {
+    onFailure: (error): Judgement => ({ gates: scores, comparisons: [], error }),
+    onSuccess: ({ gates: regressions, comparisons }): Judgement => ({
+      gates: [...scores, ...regressions],
+      comparisons,
+    }),
+  })
+})
+
+const noComparison = Effect.succeed<Judgement>({ gates: [], comparisons: [] })
+
+/** Compares a finished evaluation with the baseline. Warns if some of the tasks are not compared. */
+const judgeRegressions = Effect.fnUntraced(function* (
+  { maxRegression, baseline, strict, agents: named }: Gates & { readonly baseline: Baseline },
+  { result, config, quiet }: Finished,
 ) {
-  const { score, regression } = yield* gateModule
-  const first = firstScorer(config)
-  const scores = failUnder.flatMap(({ scorer = first, value: limit }) =>
-    score(result.report, { limit, scorer, strict, agents }),
-  )
-  const none: Judgement = { gates: scores, comparisons: [] }
-  if (baseline === undefined) return none
+  const { regression } = yield* gateModule
   const { compare, readRows } = yield* evaluationModule
-  const { confidence } = result
+  const { runDir, confidence, report } = result
+  const rows = yield* Effect.mapError(readRows(runDir), ({ message }) => usageError(message))
+  const own = new Set(rows.map(({ env_id }) => env_id))
+  if (![...own].some((task) => baseline.tasks.has(task)))
+    return yield* otherTasks(baseline, result, "no task is in both evaluations")
+  const judged = report.agents.filter(({ agent }) => named.length === 0 || named.includes(agent))
   const seed = typeof config.seed === "number" ? config.seed : 0
-  const compared = compare(baseline.folder, result.runDir, { confidence, seed })
-  const comparisons = yield* Effect.mapError(compared, (error) => otherTasks(baseline, result, messageOf(error)))
-  const regressions = maxRegression.map(({ scorer = first, value: limit }) =>
-    regression(comparisons, { limit, scorer, strict, agents }),
+  // Agents without any score have no comparison, which fails their gates.
+  const comparisons = judged.every(({ scores }) => scores.length === 0)
+    ? []
+    : yield* Effect.mapError(compare(baseline.folder, runDir, { confidence, seed }), (error) =>
+        otherTasks(baseline, result, messageOf(error)),
+      )
+  const agents = judged.map(({ agent }) => agent)
+  const gates = maxRegression.flatMap(({ scorer = firstScorer(config), value: limit }) =>
+    regression(comparisons, { limit, scorer, strict, agents, confidence }),
   )
-  if (regressions.some((outcomes) => outcomes.length === 0)) {
-    return yield* otherTasks(baseline, result, "they have no task in common that both have scored")
-  }
-  const own = new Set((yield* readRows(result.runDir)).map(({ env_id }) => env_id))
-  const common = [...own].filter((task) => baseline.tasks.has(task)).length
-  if (!quiet && (common < own.size || common < baseline.tasks.size)) {
+  const compared = gates.flatMap(({ tasks }) => (tasks === 0 ? [] : [tasks]))
+  const fewest = Math.min(...compared)
+  if (!quiet && fewest < Math.max(own.size, baseline.tasks.size)) {
     yield* writeError(
-      `${warningLabel()} only ${common} tasks are compared: this evaluation has ${own.size}, the baseline ${baseline.folder} has ${baseline.tasks.size}\n`,
+      `${warningLabel()} only ${fewest} tasks are compared: this evaluation has ${own.size}, the baseline ${baseline.folder} has ${baseline.tasks.size}\n`,
     )
   }
-  return { gates: [...scores, ...regressions.flat()], comparisons }
+  const judgement: Judgement = { gates, comparisons }
+  return judgement
 })
 
 const otherTasks = ({ folder }: Baseline, { runDir }: EvaluationResult, problem: string): CommandError =>

@@ -5,6 +5,7 @@ import type { EvaluationResult } from "../../../agents/evaluate/execute.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics } from "../run/finished.ts"
 import { conclude } from "./conclude.ts"
+import { anyFailures } from "./failures.ts"
 import type { EvalFlags } from "./flags.ts"
 import { gatesOf } from "./gates.ts"
 
@@ -40,8 +41,9 @@ export const showEvaluation = Effect.fnUntraced(function* (input: EvalFlags, run
         : `${run}/metrics.json: ${messageOf(error)}`,
     ),
   )
-  // The tables of an evaluation with failed episodes are shown; only a gate makes this command fail.
-  const shown = { ...input, quiet: false, maxFailures: { typed: "100%", of: (episodes: number) => episodes } }
+  // The tables of an evaluation with failed episodes are only shown, unless the user asks for a judgement.
+  const isJudged = input.maxFailures.typed !== undefined || gates.failUnder.length > 0 || gates.baseline !== undefined
+  const shown = { ...input, quiet: false, maxFailures: isJudged ? input.maxFailures : anyFailures }
   // The run may have been moved since it was played.
   yield* conclude(shown, { ...result, runDir: run }, { gates, text: () => Effect.succeed(text(result.report, result)) })
 })

@@ -1,8 +1,8 @@
-import { existsSync, globSync, readFileSync } from "node:fs"
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { stringify } from "yaml"
+import { parse, stringify } from "yaml"
 import { cells, told } from "../capitals.ts"
 import { effect, resultOf, withFolder, write } from "../effect.ts"
 import { withVariables } from "../withVariables.ts"
@@ -71,7 +71,9 @@ describe("effect eval --baseline", () => {
       const slightly = await evaluated(folder, write(folder, "slightly.yaml", evaluation(11)))
       const far = await evaluated(folder, write(folder, "far.yaml", evaluation(3)))
       const table: ReadonlyArray<readonly [code: number, run: string, ...ReadonlyArray<string>]> = [
-        [0, before, "--baseline", before, "--strict"],
+        // Twelve equal tasks rule out a fall by a quarter, but no smaller one.
+        [0, before, "--baseline", before, "--max-regression", "0.25", "--strict"],
+        [1, before, "--baseline", before, "--strict"],
         [0, slightly, "--baseline", before, "--max-regression", "0.02"],
         [1, slightly, "--baseline", before, "--max-regression", "0.02", "--strict"],
         [0, slightly, "--baseline", before, "--max-regression", "0.5", "--strict"],
@@ -143,8 +145,85 @@ describe("effect eval --baseline", () => {
       write(folder, "other.yaml", other)
       const otherTasks = await effect(["eval", "other.yaml", "--baseline", before, "--max-regression", "tokens=0", "--quiet"], folder) // prettier-ignore
       assert.strictEqual(otherTasks.code, 2)
-      assert.match(otherTasks.stderr, /no task that was scored in common.*; expected an evaluation of the same tasks: effect eval \S+ --baseline RUN judges/) // prettier-ignore
+      assert.match(otherTasks.stderr, /no task is in both evaluations; expected an evaluation of the same tasks: effect eval \S+ --baseline RUN judges/) // prettier-ignore
     }))
+})
+
+describe("effect eval and failed episodes", () => {
+  /** An evaluation with a second agent, whose server can not be reached. */
+  const withOther = evaluation(12, {
+    agents: {
+      ...parse(evaluation(12)).agents,
+      other: { lm_config: { model: "none", base_url: "http://127.0.0.1:1/v1", api_key: "none", max_retries: 0 } },
+    },
+  })
+
+  it("fails the gates of an agent that has no score, and counts failures for a finished evaluation that is judged", () =>
+    withFolder(async (folder) => {
+      const before = await evaluated(folder, write(folder, "before.yaml", evaluation(12)))
+      write(folder, "after.yaml", withOther)
+      const gate = "other: no task has a value of exact on both sides, expected a comparison"
+      const played = await effect(["eval", "after.yaml", "--baseline", before, "--max-failures", "100%"], folder)
+      assert.strictEqual(played.code, 1, played.stderr)
+      assert.match(played.stderr, new RegExp(`1 of 2 gates failed: ${gate}\n$`))
+
+      const [run] = globSync("results/*/*/*/*", { cwd: folder }).filter((one) => one !== before)
+      const failures = /12 of 24 episodes failed: 12 × /
+      const table: ReadonlyArray<readonly [code: number, message: RegExp | string, ...ReadonlyArray<string>]> = [
+        [0, "", "--quiet"],
+        [0, "", "--summary", "summary.md"],
+        [1, failures, "--max-failures", "0"],
+        [0, "", "--max-failures", "50%"],
+        [1, failures, "--fail-under", "0.9", "--agent", "mine"],
+        [0, "", "--fail-under", "0.9", "--agent", "mine", "--max-failures", "12"],
+        [0, "", "--baseline", before, "--agent", "mine", "--max-failures", "12"],
+        [1, gate, "--baseline", before, "--agent", "other", "--max-failures", "12"],
+      ]
+      for (const [code, message, ...args] of table) {
+        const outcome = await effect(["eval", run, ...args], folder)
+        assert.strictEqual(outcome.code, code, `${args.join(" ")}: ${outcome.stderr}`)
+        assert.match(outcome.stderr, message instanceof RegExp ? message : new RegExp(message), args.join(" "))
+      }
+    }))
+
+  it("warns if tasks have no score on both sides", () =>
+    withFolder(async (folder) => {
+      const before = await evaluated(folder, write(folder, "tasks.yaml", evaluation(12)))
+      const after = await evaluated(folder, "tasks.yaml")
+      const file = join(folder, after, "episodes.jsonl")
+      const lines = readFileSync(file, "utf8").trim().split("\n")
+      const unscored = lines.map((line, at) => (at < 5 ? JSON.stringify({ ...JSON.parse(line), scores: {} }) : line))
+      writeFileSync(file, unscored.join("\n"))
+      const outcome = told(await effect(["eval", after, "--baseline", before], folder))
+      assert.include(outcome.stderr, "only 7 tasks are compared: this evaluation has 12")
+    }))
+})
+
+describe("effect eval with tasks that have the ids of other tasks", () => {
+  it("compares nothing, but prints and writes everything else", () =>
+    withFolder(async (folder) => {
+      const question = (letter: string) => ({ question: `After ${letter}?`, answer: `${letter}!` })
+      const numbered = (...asked: ReadonlyArray<string>) => evaluation(12, { dataset: { items: asked.map(question) } })
+      const before = await evaluated(folder, write(folder, "before.yaml", numbered(...letters)))
+      write(folder, "after.yaml", numbered("z", ...letters))
+      const args = ["eval", "after.yaml", "--baseline", before, "--fail-under", "0.5", "--junit", "x.xml", "--summary", "x.md"]
+      const outcome = await effect(args, folder)
+      assert.strictEqual(outcome.code, 2, outcome.stderr)
+      assert.match(outcome.stderr, /the task qa-1 has the right answer "a!" in one evaluation and "z!" in the other/)
+      assert.match(outcome.stdout, /mine: exact \S+ \(.*\), expected at least 0\.5 +passed/)
+      assert.match(readFileSync(join(folder, "x.xml"), "utf8"), /<testsuites /)
+      assert.match(readFileSync(join(folder, "x.md"), "utf8"), /^### Evaluation letters: passed/)
+
+      const [after] = globSync("results/*/*/*/*", { cwd: folder }).filter((run) => run !== before)
+      const compared = await effect(["eval", before, after], folder)
+      assert.strictEqual(compared.code, 1)
+      assert.include(compared.stderr, "the task qa-1 has the right answer")
+      const alone = told(await effect(["eval", "after.yaml", "--set", `compare_to=${before}`, "--json", "--quiet"], folder))
+      assert.deepEqual(JSON.parse(alone.stdout).report.comparisons, [])
+      // The same questions can be compared, and a longer list begins as the shorter one.
+      write(folder, "longer.yaml", numbered(...letters, "z"))
+      told(await effect(["eval", "longer.yaml", "--baseline", before, "--quiet"], folder))
+    })) // prettier-ignore
 })
 
 describe("effect eval --summary and --junit", () => {
@@ -183,7 +262,7 @@ describe("effect eval --summary and --junit", () => {
       assert.strictEqual(readFileSync(shared, "utf8").match(/^(before|### Evaluation)/gm)?.length, 3)
     }))
 
-  it("are refused where they have nothing to report", () =>
+  it("are refused where they can not be written", () =>
     withFolder(async (folder) => {
       write(folder, "file", "")
       write(folder, "tasks.yaml", evaluation(3))

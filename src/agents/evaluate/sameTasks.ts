@@ -1,0 +1,54 @@
+/**
+ * Checks that tasks with the same id in two evaluations are the same tasks. Without ids of their own, tasks are numbered, so that
+ * one inserted question gives all later ones the ids of others.
+ *
+ * @example
+ * ```ts
+ * taskProblem(before, after) // the task qa-2 has the right answer "Rome" in one evaluation and "Paris" in the other, …
+ * ```
+ */
+import type { EpisodeRow } from "./rows.ts"
+
+type EpisodeRows = ReadonlyArray<EpisodeRow>
+
+interface TaskFacts {
+  readonly types: Set<string>
+  /** The right answers of episodes of one step. In longer episodes they can depend on what the agent did. */
+  readonly targets: Set<string>
+}
+
+const factsById = (rows: EpisodeRows): ReadonlyMap<string, TaskFacts> => {
+  const facts = new Map<string, TaskFacts>()
+  for (const { env_id, env_type, target, steps } of rows) {
+    const { types, targets } = facts.get(env_id) ?? { types: new Set(), targets: new Set() }
+    facts.set(env_id, { types, targets })
+    types.add(env_type)
+    if (target !== null && steps === 1) targets.add(target)
+  }
+  return facts
+}
+
+/** Returns the two different values; undefined if they are equal, or if either side has none or several. */
+const difference = (left: ReadonlySet<string>, right: ReadonlySet<string>) => {
+  const [[one], [other]] = [left, right].map((side) => [...side])
+  return left.size === 1 && right.size === 1 && one !== other ? [one, other] : undefined
+}
+
+const longest = 60
+const quoted = (text: string): string => JSON.stringify(text.length <= longest ? text : `${text.slice(0, longest)}…`)
+
+/** Says which task has the same id in both evaluations, but another right answer or type; undefined if there is none. */
+export const taskProblem = (left: EpisodeRows, right: EpisodeRows): string | undefined => {
+  const before = factsById(left)
+  for (const [id, { types, targets }] of factsById(right)) {
+    const earlier = before.get(id)
+    if (earlier === undefined) continue
+    const changedType = difference(earlier.types, types)
+    const changed = changedType ?? difference(earlier.targets, targets)
+    if (changed === undefined) continue
+    const what = changedType === undefined ? "right answer" : "type"
+    const values = `${quoted(changed[0])} in one evaluation and ${quoted(changed[1])} in the other`
+    return `the task ${id} has the ${what} ${values}, so they are different tasks; give the tasks ids (id_field), and play both again`
+  }
+  return undefined
+}

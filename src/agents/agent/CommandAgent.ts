@@ -49,15 +49,18 @@ const environmentOf = ({ text, model }: SentTask): Readonly<Record<string, strin
 export const kind = outsideKind({
   type,
   schema: config,
-  permit: ({ command, cwd, variables }, from) =>
-    permit({
+  permit: ({ command, cwd, variables, options }, { byName: texts, file }, from) => {
+    const isPlainTask = Object.keys(options).length + Object.keys(texts).length === 0
+    return permit({
       _tag: "ProgramStart",
-      place: placeOf(from, "command"),
+      place: `${placeOf(from, "command")}${file === null ? "" : `, with the texts of ${file},`}`,
       command,
       cwd: cwd ?? undefined,
       variables,
-      input: null,
-    }).pipe(Effect.mapError(({ message }) => ConfigError.at(from, "command", message))),
+      // The texts themselves, not their file: a saved config holds them, and what it asks for must be the same.
+      input: isPlainTask ? null : { options, texts },
+    }).pipe(Effect.mapError(({ message }) => ConfigError.at(from, "command", message)))
+  },
   ask: (settings) => (turn) =>
     Effect.gen(function* () {
       const { command, cwd, variables } = settings.config

@@ -16,8 +16,7 @@ import { positiveBelow, withDefault } from "../../base/config/fields.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { variable } from "../../base/config/variables.ts"
 import { permit } from "../../base/trust/Trust.ts"
-import { isOfThisComputer } from "../lm/addressTrust.ts"
-import { exchange, type Site, withoutName } from "../lm/exchange.ts"
+import { exchange, type ExchangeOptions, type Site, withoutName } from "../lm/exchange.ts"
 import { Address, shownKey } from "../lm/LmConfig.ts"
 import { AgentError } from "./AgentError.ts"
 import { fields, outsideKind } from "./outside/outsideKind.ts"
@@ -75,8 +74,8 @@ const siteOf = Effect.fnUntraced(function* (url: string, tokenVariable: string |
 export const kind = outsideKind({
   type,
   schema: config,
-  permit: ({ url, tokenVariable }, from) => {
-    if (tokenVariable === null && isOfThisComputer(url)) return Effect.void
+  permit: ({ url, tokenVariable }, _texts, from) => {
+    // Also on this computer: the agent gets texts, and with `lm_config` a key for calls of the model.
     const place = placeOf(from, "url")
     return Effect.mapError(permit({ _tag: "Sending", place, address: url, variable: tokenVariable }), ({ message }) =>
       ConfigError.at(from, "url", message),
@@ -88,7 +87,8 @@ export const kind = outsideKind({
       const site = yield* siteOf(url, tokenVariable)
       const { text } = yield* sentTask(turn, settings)
       const request = HttpClientRequest.bodyText(HttpClientRequest.post(url), text, "application/json")
-      const options = { mostBytes: Math.ceil(maxAnswerMb * 2 ** 20), patience: timeoutS }
+      const mostBytes = Math.ceil(maxAnswerMb * 2 ** 20)
+      const options: ExchangeOptions = { mostBytes, patience: timeoutS, redirections: "sameOrigin" }
       const answer = yield* Effect.mapError(exchange(site, request, options, Effect.succeed), (error) =>
         failed(withoutName(site, error)),
       )

@@ -1,6 +1,6 @@
 /**
  * Sends requests to servers that are not models, such as the Hugging Face hub, and reads the answers. Each request has a time
- * limit and a size limit, and follows redirections. After a temporary failure it is repeated, if it may be sent twice. Errors
+ * limit and a size limit, and follows redirections, unless `redirections` keeps them to the server's own origin. After a temporary failure it is repeated, if it may be sent twice. Errors
  * are one line without secrets. The authorization is sent only to the server's own host.
  */
 import { Clock, Context, Effect, Option, Redacted, Stream } from "effect"
@@ -74,6 +74,8 @@ export interface ExchangeOptions {
   /** Whether the request may be sent twice; by default, only GET and PUT may. */
   readonly isRepeatable?: boolean
   readonly retries?: Retries
+  /** Whether a redirection may lead to another origin than the server's own; by default, it may. */
+  readonly redirections?: "anywhere" | "sameOrigin"
   /** Returns an explanation of a refusal that replaces the server's own message. */
   readonly explain?: (answer: ServerAnswer) => string | undefined
 }
@@ -128,14 +130,14 @@ const redirected = (
 const once = Effect.fnUntraced(function* (
   site: Site,
   first: HttpClientRequest.HttpClientRequest,
-  { mostBytes = 16 * 2 ** 20, patience = usualPatience, accepted = [], explain }: ExchangeOptions,
+  { mostBytes = 16 * 2 ** 20, patience = usualPatience, accepted = [], redirections, explain }: ExchangeOptions,
 ): Effect.fn.Return<ServerAnswer, LmError> {
   const fail = (reason: LmError["reason"], problem: string) => lmError(site.name, reason, problem, { attempts: 1 })
   const causeOf = ({ reason }: { readonly reason: { readonly _tag: string; readonly cause?: unknown } }): string =>
     quoted(site, innermostCause(reason.cause) || reason._tag)
   const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   let asked = first
-  for (let redirections = 0; redirections <= 10; redirections++) {
+  for (let followed = 0; followed <= 10; followed++) {
     const url = URL.parse(asked.url)
     if (url === null) return yield* fail("rejected", "the server named an address that is none")
     const at = `${url.origin}${url.pathname}`
@@ -158,6 +160,9 @@ const once = Effect.fnUntraced(function* (
     )
     const next = redirected(asked, url, response)
     if (next !== undefined) {
+      const { origin } = new URL(next.url)
+      if (redirections === "sameOrigin" && origin !== site.origin)
+        return yield* fail("rejected", `${at} redirects to ${origin}, where nothing was sent; expected its own answer`)
       asked = next
       continue
     }

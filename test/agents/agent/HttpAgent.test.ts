@@ -11,7 +11,9 @@ import { serveHttp } from "../../servers/listen.ts"
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /** A server that answers each task with `answer`, and keeps what it was asked. */
-const server = (answer: (task: string) => { readonly status?: number; readonly body: string }) =>
+const server = (
+  answer: (task: string) => { readonly status?: number; readonly location?: string; readonly body: string },
+) =>
   Effect.gen(function* () {
     const asked: Array<{ readonly authorization: string | undefined; readonly task: unknown }> = []
     const { url } = yield* serveHttp((request, response) => {
@@ -20,8 +22,8 @@ const server = (answer: (task: string) => { readonly status?: number; readonly b
       request.on("end", () => {
         const text = Buffer.concat(pieces).toString()
         asked.push({ authorization: request.headers.authorization, task: JSON.parse(text) })
-        const { status = 200, body } = answer(text)
-        response.writeHead(status).end(body)
+        const { status = 200, location, body } = answer(text)
+        response.writeHead(status, location === undefined ? {} : { location }).end(body)
       })
     })
     return { url, asked }
@@ -122,10 +124,26 @@ describe("an agent that is a server", () => {
     }),
   )
 
+  it.live("gets its task only at its own origin, wherever it redirects to", () =>
+    Effect.gen(function* () {
+      const other = yield* server(() => ({ body: "4" }))
+      const { url } = yield* server(() => ({ status: 307, location: `${other.url}/take`, body: "" }))
+      const error = yield* Effect.flip(asks(url))
+      assert.match(error.message, /redirects to http:.*, where nothing was sent; expected its own answer$/)
+      assert.lengthOf(other.asked, 0)
+      let left = 1
+      const own = yield* server(() => (left-- > 0 ? { status: 307, location: "/moved", body: "" } : { body: "4" }))
+      yield* asks(own.url)
+      assert.lengthOf(own.asked, 2)
+    }),
+  )
+
   it.live("is sent nothing and starts nothing if its config is not trusted", () =>
     Effect.gen(function* () {
       const away = yield* Effect.flip(asks("https://agent.example/answer"))
       assert.match(away.message, /url: this would send texts to "https:\/\/agent\.example\/answer"/)
+      const near = yield* Effect.flip(asks("http://127.0.0.1:9/answer"))
+      assert.match(near.message, /url: this would send texts to "http:\/\/127\.0\.0\.1:9\/answer"/)
       const program = yield* Effect.flip(
         Effect.provide(Agents.decode({ type: "command", command: ["sh", "-c", "touch x"] }), files).pipe(
           Effect.flatMap(({ make }) => Effect.provideService(make, Lm, Scripted.make(Scripted.echo))),

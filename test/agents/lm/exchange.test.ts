@@ -78,6 +78,26 @@ describe("exchange", () => {
     }),
   )
 
+  it.effect("sends nothing to another origin if redirections stay at their own", () =>
+    Effect.gen(function* () {
+      const { client, sent } = clientOf(({ url }) => {
+        if (url.endsWith("/c")) return new Response("right")
+        const location = url.endsWith("/b") ? "/c" : "http://other/b"
+        return new Response(null, { status: 308, headers: { location } })
+      })
+      const options = { redirections: "sameOrigin" } as const
+      const error = yield* Effect.flip(ask(client, get, options))
+      const place = "http://site/a redirects to http://other"
+      assert.strictEqual(error.message, `it: ${place}, where nothing was sent; expected its own answer`)
+      assert.lengthOf(sent, 1)
+      yield* ask(client, HttpClientRequest.post("http://site/b"), options)
+      assert.deepStrictEqual(
+        sent.map(({ url }) => new URL(url).pathname),
+        ["/a", "/b", "/c"],
+      )
+    }),
+  )
+
   it.effect("keeps a request's own authorization, and sends none to another host", () =>
     Effect.gen(function* () {
       const { client, sent } = clientOf(({ url }) =>

@@ -53,11 +53,18 @@ export interface OutsideSettings<Config> {
   readonly texts: Readonly<Record<string, string | undefined>>
 }
 
+/** The texts of an agent's config. */
+interface SentTexts {
+  readonly byName: Readonly<Record<string, string>>
+  /** The file or folder from which they were read; null if they are part of the config. */
+  readonly file: string | null
+}
+
 interface OutsideRules<Config extends CommonSettings, Encoded> {
   readonly type: string
   readonly schema: Schema.Codec<Config, Encoded>
   /** Asks the service `Trust` about what the agent would start or send. */
-  readonly permit?: (config: Config, from: From) => Effect.Effect<void, ConfigError>
+  readonly permit?: (config: Config, texts: SentTexts, from: From) => Effect.Effect<void, ConfigError>
   readonly ask: (settings: OutsideSettings<Config>) => AskOutside
 }
 
@@ -83,7 +90,11 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
     const given = yield* readOutsideTexts(config.texts, from)
     const byName: Readonly<Record<string, string | undefined>> = given
     const givenFor = (name: string): string | undefined => byName[name] ?? byName[camelCase(name)]
-    const permitted = permit(config, from)
+    const permitted = permit(
+      config,
+      { byName: given, file: typeof config.texts === "string" ? config.texts : null },
+      from,
+    )
     const { lmConfig, parser, timeoutS, maxRetries, concurrency, rejectIncompleteCompletions } = config
     return {
       type,

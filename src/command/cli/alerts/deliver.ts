@@ -4,7 +4,7 @@ import { Context, Effect, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { harmless, oneLine, shortened } from "../../../base/config/text.ts"
-import { exchange, type Site, withoutName } from "../../../agents/lm/exchange.ts"
+import { exchange, type ExchangeOptions, type Site, withoutName } from "../../../agents/lm/exchange.ts"
 import { httpClient } from "../../../node.ts"
 import { warningLabel } from "../output/colors.ts"
 import { writeError } from "../output/output.ts"
@@ -110,9 +110,10 @@ const callWebhook = Effect.fnUntraced(function* (webhook: URL, facts: AlertFacts
     hint: "",
   }
   const request = HttpClientRequest.post(webhook).pipe(HttpClientRequest.bodyJsonUnsafe(facts))
-  const options = {
+  const options: ExchangeOptions = {
     mostBytes: 64 * 1024,
     isRepeatable: true,
+    redirections: "sameOrigin",
     retries: { maxRetries, startingDelay, backoffFactor: 2, maxDelay: 5, jitter: 0 },
   }
   return yield* exchange(site, request, options, () => Effect.undefined).pipe(

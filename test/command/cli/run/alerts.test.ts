@@ -96,7 +96,11 @@ describe.skipIf(process.platform === "win32")("an alert to a command", () => {
 
 describe("an alert to a webhook", () => {
   /** Runs `body` with the address of a server that gives these answers one after another, and returns the bodies that it got. */
-  const withServer = async (statuses: ReadonlyArray<number>, body: (address: string) => Promise<void>) => {
+  const withServer = async (
+    statuses: ReadonlyArray<number>,
+    body: (address: string) => Promise<void>,
+    location?: string,
+  ) => {
     const received: Array<unknown> = []
     const server = createServer((request, response) => {
       let text = ""
@@ -104,7 +108,7 @@ describe("an alert to a webhook", () => {
       request.on("end", () => {
         const status = statuses[received.length] ?? statuses.at(-1) ?? 200
         received.push({ method: request.method, type: request.headers["content-type"], json: JSON.parse(text) })
-        response.writeHead(status).end(`about ${request.url}`)
+        response.writeHead(status, location === undefined ? {} : { location }).end(`about ${request.url}`)
       })
     })
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
@@ -134,6 +138,18 @@ describe("an alert to a webhook", () => {
       assert.notInclude(stderr, "abc")
     })
     assert.lengthOf(received, 1)
+  })
+
+  it("is not sent on to another origin", async () => {
+    const others = await withServer([200], async (other) => {
+      const deliverTo = async (address: string) =>
+        assert.match(
+          await delivered({ webhook: new URL("/hook", address) }),
+          /redirects to http:.*, where nothing was sent/,
+        )
+      assert.lengthOf(await withServer([307], deliverTo, `${other}/take`), 1)
+    })
+    assert.lengthOf(others, 0)
   })
 
   it("that nobody takes is a warning", async () => {

@@ -25,15 +25,24 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
   const spent = new SpendingCounter()
   /**
    * Opens the model with this config; null opens one that nobody asks. `prefix` has the keys of its section, for error
-   * messages.
+   * messages. `more` has options that few models need.
    */
-  const openLm = (lmConfig: LmConfig | null, prefix: ReadonlyArray<string>) => {
+  const openLm = (
+    lmConfig: LmConfig | null,
+    prefix: ReadonlyArray<string>,
+    more: Pick<Lms.LmOpenOptions, "limiting"> = {},
+  ) => {
     if (lmConfig === null) return Effect.succeed(unasked)
     return Effect.andThen(
       permitAddress(lmConfig, Lms.destinationOf(lmConfig), { ...from, prefix }),
       Lms.open(
         { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
-        { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },
+        {
+          ...more,
+          spent,
+          baseDir,
+          source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}`,
+        },
       ),
     )
   }

@@ -5,10 +5,12 @@
  */
 import { Clock, type Context, Deferred, Effect, Latch, Redacted } from "effect"
 import { sameKey } from "../../base/config/hostGuard.ts"
-import type { ChatMessage, Completion, LmRequest } from "../lm/Chat.ts"
+import type { Completion, LmRequest } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
+import { repeatSeeds, type SeedOfRequest } from "../lm/middleware/repeats.ts"
 import { expectedReward, isReward } from "../task/Feedback.ts"
 import { badRequest, type GatewayError, gatewayError } from "./GatewayError.ts"
+import { KeptAnswers } from "./KeptAnswers.ts"
 
 /** A model that answers calls of a session. */
 export interface SessionModel {
@@ -65,10 +67,10 @@ export interface Session extends SessionOptions {
   readonly closed: Deferred.Deferred<void>
   /** Open while no call is in progress. */
   readonly idle: Latch.Latch
-  /** How many calls have begun, by the number of messages: equal requests must get different seeds. */
-  readonly seeds: Map<number, number>
+  /** Chooses the seed of a request: equal requests must get different seeds. */
+  readonly seedOf: SeedOfRequest
   /** The conversations up to answers that later requests may continue, by the ids of the answers. */
-  readonly answers: Map<string, ReadonlyArray<ChatMessage>>
+  readonly answers: KeptAnswers
   inProgress: number
   begun: number
   reward: number | null
@@ -132,8 +134,8 @@ export class Sessions {
         context,
         closed: Deferred.makeUnsafe(),
         idle: Latch.makeUnsafe(true),
-        seeds: new Map(),
-        answers: new Map(),
+        seedOf: repeatSeeds(),
+        answers: new KeptAnswers(),
         inProgress: 0,
         begun: 0,
         reward: null,
@@ -189,13 +191,15 @@ export class Sessions {
   }
 }
 
-/** Reserves the place of a call, and counts it while it runs. If the session ends meanwhile, the call is interrupted. */
+/** Counts a call of a session while it runs. If the session ends meanwhile, the call is interrupted. */
 export const counted = <A, E>(
   session: Session,
   nowMillis: number,
-  call: (place: CallPlace) => Effect.Effect<A, E>,
+  call: Effect.Effect<A, E>,
 ): Effect.Effect<A, E | GatewayError> =>
   Effect.suspend((): Effect.Effect<A, E | GatewayError> => {
+    // The session may have ended while the body of the request arrived.
+    if (Deferred.isDoneUnsafe(session.closed)) return Effect.fail(sessionEnded(session.id))
     if (session.begun >= mostCalls) {
       const message = `expected at most ${mostCalls} calls in one session; end it and use another one`
       return Effect.fail(gatewayError(429, "too_many_calls", message))
@@ -206,7 +210,7 @@ export const counted = <A, E>(
     session.idle.closeUnsafe()
     const closed = Effect.andThen(Deferred.await(session.closed), Effect.fail(sessionEnded(session.id)))
     return Effect.ensuring(
-      Effect.raceFirst(call(session.begin()), closed),
+      Effect.raceFirst(call, closed),
       Effect.map(Clock.currentTimeMillis, (now) => {
         session.lastCallAtMillis = now
         session.inProgress--
@@ -221,6 +225,7 @@ export const setReward = (session: Session, reward: unknown): Effect.Effect<void
     const expected = typeof reward === "number" ? expectedReward(reward) : "a finite number"
     return Effect.fail(badRequest(`reward: expected ${expected}, as in {"reward": 0.5}`))
   }
+  if (Deferred.isDoneUnsafe(session.closed)) return Effect.fail(sessionEnded(session.id))
   if (session.reward !== null) {
     const message = `the session ${session.id} has the reward ${session.reward} already; it takes only one`
     return Effect.fail(gatewayError(409, "reward_exists", message))

@@ -7,11 +7,9 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Plain } from "../../base/config/plain.ts"
 import { parsedJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
-import { stream as randomStream } from "../../base/rng/Rng.ts"
 import { asMessage, type Completion, type LmRequest } from "../lm/Chat.ts"
-import { CallContext, type LmService } from "../lm/Lm.ts"
+import type { LmService } from "../lm/Lm.ts"
 import type { LmError } from "../lm/LmError.ts"
-import { SamplingSeed } from "../lm/middleware/seeded.ts"
 import { CurrentExchange, makeExchange, type RawExchange, type RawProtocol } from "../lm/RawExchange.ts"
 import { badRequest, fromLm, type GatewayError, gatewayError, internalError } from "./GatewayError.ts"
 import type { AnswerFacts, ClientProtocol, ClientRequest } from "./protocols/ClientProtocol.ts"
@@ -34,19 +32,6 @@ const json = (text: string): HttpServerResponse.HttpServerResponse =>
 
 const eventStream = { contentType: "text/event-stream", headers: { "cache-control": "no-cache" } }
 
-/**
- * Chooses the seed of a request that repeats an earlier one of the session, because an agent that asks the same question
- * several times expects different answers. The first request of its length keeps the seed that any agent of ours would have.
- */
-const seedOf = Effect.fnUntraced(function* (session: Session, { seed, messages: { length } }: LmRequest) {
-  const samplingSeed = yield* SamplingSeed
-  const nth = session.seeds.get(length) ?? 0
-  session.seeds.set(length, nth + 1)
-  if (seed !== null || samplingSeed === null || nth === 0) return seed
-  const { purpose, step } = yield* CallContext
-  return randomStream(samplingSeed, "gateway", purpose, step, length, nth).uint32() >>> 1
-})
-
 const problemOf = (cause: Cause.Cause<LmError | GatewayError>): string | null => {
   if (Cause.hasInterruptsOnly(cause)) return null
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -65,7 +50,7 @@ interface ModelRequest {
 /** Makes a call of the session's model, in the context in which the session was opened, and records how it ended. */
 const complete = Effect.fnUntraced(function* (session: Session, { lm, request, place, raw }: ModelRequest) {
   const startedAtMillis = yield* Clock.currentTimeMillis
-  const seeded = Effect.flatMap(seedOf(session, request), (seed) => lm.complete({ ...request, seed }))
+  const seeded = Effect.flatMap(session.seedOf(request), (seed) => lm.complete({ ...request, seed }))
   const asked = seeded.pipe(Effect.provideService(CurrentExchange, raw), Effect.provideContext(session.context))
   const record = (exit: Exit.Exit<Completion, LmError | GatewayError>): Effect.Effect<void> =>
     Effect.flatMap(Clock.currentTimeMillis, (endedAtMillis) => {
@@ -111,7 +96,7 @@ const keepAnswer = (
   { facts, asked, completion }: { facts: AnswerFacts; asked: ClientRequest; completion: Completion },
 ): void => {
   if (answerId === undefined || asked.conversation === undefined) return
-  answers.set(answerId(facts.id), [...asked.conversation, asMessage(completion)])
+  answers.add(answerId(facts.id), [...asked.conversation, asMessage(completion)])
 }
 
 /** Answers a call of an agent. */
@@ -142,7 +127,11 @@ export const answerCall = Effect.fnUntraced(function* (
     return json(raw?.text ?? JSON.stringify(protocol.whole(facts, completion)))
   }
   const calling = Effect.tap(
-    counted(session, nowMillis, (place) => complete(session, { lm, request, place, raw })),
+    counted(
+      session,
+      nowMillis,
+      Effect.suspend(() => complete(session, { lm, request, place: session.begin(), raw })),
+    ),
     (completion) => Effect.sync(() => keepAnswer(session, protocol, { facts, asked, completion })),
   )
   const answer =

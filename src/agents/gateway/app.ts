@@ -2,7 +2,7 @@
  * Routes the requests of agents to the sessions of a gateway: `/sessions/ID/v1/…` in OpenAI's and Anthropic's protocols,
  * `/sessions/ID/reward` and `/sessions/ID/end`. `listen-node.ts` serves this with Node.
  */
-import { Effect, type Scope } from "effect"
+import { Clock, Effect, type Scope } from "effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { type HostGuard, refusedBy } from "../../base/config/hostGuard.ts"
@@ -16,7 +16,7 @@ import type { ClientProtocol } from "./protocols/ClientProtocol.ts"
 import { messages } from "./protocols/messages.ts"
 import { openAiFailure } from "./protocols/openAiFailure.ts"
 import { responses } from "./protocols/responses.ts"
-import { type Session, type Sessions, setReward } from "./Sessions.ts"
+import { counted, type Session, type Sessions, setReward } from "./Sessions.ts"
 
 export interface GatewayApp {
   readonly sessions: Sessions
@@ -96,9 +96,9 @@ const answerIn = (gateway: GatewayApp, session: Session, path: string): Answerin
     if (path === "/v1/embeddings" && isPost(request)) {
       if (session.embed === null)
         return yield* gatewayError(404, "no_embeddings", "the session's model computes no embeddings")
-      return HttpServerResponse.text(yield* session.embed(yield* plainBody(gateway)), {
-        contentType: "application/json",
-      })
+      const embedding = session.embed(yield* plainBody(gateway))
+      const answer = yield* counted(session, yield* Clock.currentTimeMillis, embedding)
+      return HttpServerResponse.text(answer, { contentType: "application/json" })
     }
     if (path === "/reward" && isPost(request)) {
       const { reward } = yield* plainBody(gateway)

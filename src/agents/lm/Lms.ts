@@ -23,7 +23,7 @@ import * as Anthropic from "./providers/anthropic.ts"
 import { budgeted, priceOf, SpendingCounter } from "./middleware/budgeted.ts"
 import { cached } from "./middleware/cached.ts"
 import { limited } from "./middleware/limited.ts"
-import { Lm, type LmService } from "./Lm.ts"
+import { Lm, type LmService, type Middleware } from "./Lm.ts"
 import type { LmConfig } from "./LmConfig.ts"
 import type { LmError } from "./LmError.ts"
 import { logged } from "./middleware/logged.ts"
@@ -38,6 +38,8 @@ import * as Toka from "./providers/toka.ts"
 export interface LmOpenOptions {
   /** The counter of the tokens and money that all models of the run have spent; a new counter by default. */
   readonly spent?: SpendingCounter
+  /** The middleware that limits the calls, if other services share its limits; by default a new one for the config's limits. */
+  readonly limiting?: Middleware
   /** Additional scripts, which configs can name as `scripted:NAME`. */
   readonly scripts?: Readonly<Record<string, Scripted.Script>>
   /** Additional models, such as one that is being trained, which configs can name as `builtin:NAME`. */
@@ -75,7 +77,7 @@ export const open = Effect.fnUntraced(function* (
   const answering = config.cache === "replay" ? uncalled : yield* provider(config, options)
   const middleware = [
     budgeted(budget, prices, spent),
-    limited(config.limits),
+    options.limiting ?? limited(config.limits),
     retrying(config),
     ...(cache === undefined ? [] : [cache]),
     logged,

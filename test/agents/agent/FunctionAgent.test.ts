@@ -11,6 +11,7 @@ import * as Evaluations from "../../../src/agents/evaluate/Evaluations.ts"
 import * as SingleAgent from "../../../src/agents/episode/protocols/SingleAgent.ts"
 import { Lm } from "../../../src/agents/lm/Lm.ts"
 import { LmError } from "../../../src/agents/lm/LmError.ts"
+import { SamplingSeed } from "../../../src/agents/lm/middleware/seeded.ts"
 import * as Scripted from "../../../src/agents/lm/providers/scripted.ts"
 import * as CalendarTask from "../../../src/agents/task/games/CalendarTask.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
@@ -66,6 +67,27 @@ const asks = (kind: AgentKind, settings: object = {}, script?: Scripted.Script) 
   Effect.flatMap(made(kind, settings, script), ({ agent }) => agent.act({ _tag: "Observation", text: "How many?" }))
 
 describe("an agent that is a function", () => {
+  it.effect("gets different answers to equal requests, always the same ones", () =>
+    Effect.gen(function* () {
+      const seedsIn = Effect.suspend(() => {
+        const seeds: Array<number | null> = []
+        const script: Scripted.Script = ({ seed }) => {
+          seeds.push(seed)
+          return { content: "Six" }
+        }
+        const voting = FunctionAgent.make("voting", async ({ text }, { lm }) => {
+          for (let nth = 0; nth < 3; nth++) await lm.ask(text)
+          return "Six"
+        })
+        return Effect.as(asks(voting, withModel, script), seeds)
+      }).pipe(Effect.provideService(SamplingSeed, 7))
+      const seeds = yield* seedsIn
+      assert.strictEqual(seeds[0], null)
+      assert.strictEqual(new Set(seeds).size, 3)
+      assert.deepStrictEqual(yield* seedsIn, seeds)
+    }),
+  )
+
   it.effect("is evaluated without a model, beside others, and its answers are in the transcripts", () =>
     Effect.gen(function* () {
       const knows = FunctionAgent.make("knows", async ({ text }) => (text.includes("Japan") ? "Tokyo" : "Quito"))

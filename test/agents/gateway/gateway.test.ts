@@ -110,6 +110,35 @@ describe("a session whose model is not behind a server", () => {
     }).pipe(Effect.provide(machine)),
   )
 
+  it.live("samples alike in whatever order different requests arrive", () =>
+    Effect.gen(function* () {
+      const seedsOf = (id: string, order: ReadonlyArray<string>) =>
+        Effect.gen(function* () {
+          const seeds: Record<string, Array<number | null>> = {}
+          const { client } = yield* opened(
+            {
+              complete: (request) => {
+                const [{ content }] = request.messages
+                seeds[content] = [...(seeds[content] ?? []), request.seed]
+                return Scripted.make(Scripted.echo).complete(request)
+              },
+            },
+            { id },
+          )
+          for (const content of order)
+            yield* Effect.promise(() =>
+              client.chat.completions.create({ model: "m", messages: [{ role: "user", content }] }),
+            )
+          return seeds
+        }).pipe(Effect.provideService(SamplingSeed, 7))
+      const one = yield* seedsOf("one", ["first", "second", "second"])
+      assert.deepStrictEqual(yield* seedsOf("other", ["second", "first", "second"]), one)
+      assert.strictEqual(one["first"][0], null)
+      assert.strictEqual(one["second"][0], null)
+      assert.isNumber(one["second"][1])
+    }).pipe(Effect.provide(machine)),
+  )
+
   it.live("tells the agent why a call failed, and that it need not be repeated", () =>
     Effect.gen(function* () {
       const reasons = [

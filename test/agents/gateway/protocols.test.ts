@@ -178,16 +178,19 @@ describe("OpenAI's responses", () => {
   it.live("refuse what they cannot do, and unknown earlier answers", () =>
     Effect.gen(function* () {
       const { client } = yield* opened(Scripted.make(Scripted.echo))
+      const { id } = yield* Effect.promise(() => client.responses.create({ model: "m", input: "Hi", store: false }))
       const image = { type: "input_image" as const, image_url: "data:image/png;base64,AA==", detail: "auto" as const }
       const refusals = [
         yield* flipped(() => client.responses.create({ model: "m", input: "Hi", tools: [{ type: "web_search" }] })),
         yield* flipped(() => client.responses.create({ model: "m", input: [{ role: "user", content: [image] }] })),
         yield* flipped(() => client.responses.create({ model: "m", input: "Hi", previous_response_id: "resp_x" })),
+        yield* flipped(() => client.responses.create({ model: "m", input: "Hi", previous_response_id: id })),
       ]
       const statuses = refusals.map((error) => (error instanceof APIError ? [error.status, error.code] : error))
       assert.deepStrictEqual(statuses, [
         [400, "invalid_request"],
         [400, "invalid_request"],
+        [404, "previous_response_not_found"],
         [404, "previous_response_not_found"],
       ])
     }).pipe(Effect.provide(machine)),

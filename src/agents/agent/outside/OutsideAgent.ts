@@ -10,6 +10,7 @@ import { CallRecorder, Gateway, type GatewaySession } from "../../gateway/Gatewa
 import type { ChatMessage, Completion, LmRequest } from "../../lm/Chat.ts"
 import { CallContext, type LmService } from "../../lm/Lm.ts"
 import { LmError } from "../../lm/LmError.ts"
+import { repeatSeeds, type SeedOfRequest } from "../../lm/middleware/repeats.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import type { Agent, AgentFailure, AgentInput, AgentTurn, ModelCall, StepResult } from "../Agent.ts"
 import { AgentError } from "../AgentError.ts"
@@ -95,15 +96,21 @@ const openSession = Effect.fnUntraced(function* ({ type, lm }: OutsideParts, rec
   return yield* gateway.open({ id, lm: lm.service, base: lm.base, recorder })
 })
 
+/** The calls that an agent makes in a turn through `lm`, and the seeds of these calls. */
+interface TurnRecords {
+  readonly recorder: CallRecorder
+  readonly seedOf: SeedOfRequest
+}
+
 /** Calls the model for the agent, and records the call. */
 const completion = Effect.fnUntraced(function* (
   { service, base }: NonNullable<OutsideParts["lm"]>,
-  recorder: CallRecorder,
+  { recorder, seedOf }: TurnRecords,
   wanted: Partial<LmRequest> & Pick<LmRequest, "messages">,
 ) {
   const request: LmRequest = { ...base, ...wanted }
   const { index, end } = recorder.begin()
-  const completion = yield* service.complete(request)
+  const completion = yield* service.complete({ ...request, seed: yield* seedOf(request) })
   end({
     purpose: "action",
     target: "internal",
@@ -133,9 +140,10 @@ const modelFor = Effect.fnUntraced(function* (
   recorder: CallRecorder,
   session: OutsideTurn["session"],
 ) {
+  const records = { recorder, seedOf: repeatSeeds() }
   const run = yield* FiberSet.makeRuntimePromise<never, unknown, AgentFailure>()
   const complete: AgentModel["complete"] = (request) =>
-    handled(lm === null ? run(noModel(type)) : run(completion(lm, recorder, request)))
+    handled(lm === null ? run(noModel(type)) : run(completion(lm, records, request)))
   const model: AgentModel = {
     name: lm?.base.model ?? "",
     complete,

@@ -58,6 +58,7 @@ const Body = Schema.Struct({
   top_p: maybe(Schema.Finite),
   max_output_tokens: maybe(Schema.Int),
   stream: maybe(Schema.Boolean),
+  store: maybe(Schema.Boolean),
 })
 type Body = typeof Body.Type
 
@@ -152,7 +153,11 @@ const earlierOf = ({ previous_response_id: id }: Body, earlier: EarlierAnswers) 
   const messages = earlier(id)
   return messages === undefined
     ? Effect.fail(
-        gatewayError(404, "previous_response_not_found", `this session has no response ${JSON.stringify(id)}`),
+        gatewayError(
+          404,
+          "previous_response_not_found",
+          `this session has no response ${JSON.stringify(id)}, or keeps it no longer`,
+        ),
       )
     : Effect.succeed(messages)
 }
@@ -168,7 +173,7 @@ const decode = Effect.fnUntraced(function* (raw: Plain, earlier: EarlierAnswers)
   const request: ClientRequest = {
     model: body.model ?? "",
     messages: [...(hasInstructions ? [{ role: "system" as const, content: instructions }] : []), ...conversation],
-    conversation,
+    ...(body.store === false ? {} : { conversation }),
     settings: settingsOf({
       tools: tools.length === 0 ? undefined : onlyTool(tools, named),
       toolChoice: typeof choice === "object" && choice !== null ? "required" : choice,

@@ -4,9 +4,8 @@ import { decode, overridden, type Override, type Plain } from "../../../base/con
 import { isPlain } from "../../../base/config/plain.ts"
 import { openParts } from "../../evaluate/openParts.ts"
 import { shownKey } from "../../lm/LmConfig.ts"
-import * as Lms from "../../lm/Lms.ts"
-import * as OpenAiEmbeddings from "../../lm/providers/openAiEmbeddings.ts"
-import { fromLm, type GatewayError } from "../GatewayError.ts"
+import { limited } from "../../lm/middleware/limited.ts"
+import { embedder } from "./embedding.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import type { PreparedGateway } from "./execute.ts"
 
@@ -20,18 +19,6 @@ interface PrepareOptions {
   readonly baseDir?: string
 }
 
-/** Makes the function that passes requests for embeddings on; null if the model's server has none. */
-const embedder = Effect.fnUntraced(function* ({ aliases, anyModel, lmConfig }: GatewayConfig) {
-  const { model, baseUrl, apiKey, timeoutS, maxAnswerMb, maxRetries, cache } = lmConfig
-  if (Lms.destinationOf(lmConfig) === undefined || lmConfig.protocol !== "openai" || cache === "replay") return null
-  const { pass } = yield* OpenAiEmbeddings.make({ model, baseUrl, apiKey, timeoutS, maxAnswerMb, maxRetries })
-  return (body: Plain): Effect.Effect<string, GatewayError> => {
-    const name = typeof body["model"] === "string" ? body["model"] : ""
-    const target = aliases.find((alias) => alias.name === name)?.model ?? (anyModel && name !== "" ? name : model)
-    return Effect.mapError(pass({ ...body, model: target }), fromLm)
-  }
-})
-
 const encode = Schema.encodeSync(GatewayConfig)
 
 /** Reads a config, and opens the model that it describes. */
@@ -44,8 +31,9 @@ export const prepare = Effect.fnUntraced(function* (
   const { value, from } = yield* overridden(config, { lines, overrides: usable, source, whole: GatewayConfig })
   const settings = yield* decode(GatewayConfig, value, from)
   const { spent, openLm } = yield* openParts(from, baseDir)
-  const lm = yield* openLm(settings.lmConfig, ["lmConfig"])
-  const embed = yield* embedder(settings)
+  const limiting = limited(settings.lmConfig.limits)
+  const lm = yield* openLm(settings.lmConfig, ["lmConfig"], { limiting })
+  const embed = yield* embedder(settings, { spent, limiting })
   const encoded: unknown = encode(settings)
   const effective: Plain = isPlain(encoded) ? encoded : {}
   const prepared: Omit<PreparedGateway, "key" | "listen" | "onListening"> = {

@@ -103,21 +103,22 @@ const settle = (last: LastMinute, entry: AdmittedRequest, used: number): Effect.
     return Effect.asVoid(Deferred.succeed(waiting, undefined))
   })
 
-/** Makes the middleware that delays calls. A limit that is null does not apply. */
-export const limited =
-  ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Middleware =>
-  (lm) => {
-    if (concurrency === null && requestsPerMinute === null && tokensPerMinute === null) return lm
-    const last: LastMinute = {
-      requests: requestsPerMinute ?? Infinity,
-      tokens: tokensPerMinute ?? Infinity,
-      entries: [],
-      first: 0,
-      sum: 0,
-      freed: Deferred.makeUnsafe(),
-    }
-    /** Admits one request after the other, so that they are admitted in the order of their arrival. */
-    const gate = Semaphore.makeUnsafe(1)
+/** Makes the middleware that delays calls. All services that it wraps share the limits. A limit that is null does not apply. */
+export const limited = ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Middleware => {
+  if (concurrency === null && requestsPerMinute === null && tokensPerMinute === null) return (lm) => lm
+  const last: LastMinute = {
+    requests: requestsPerMinute ?? Infinity,
+    tokens: tokensPerMinute ?? Infinity,
+    entries: [],
+    first: 0,
+    sum: 0,
+    freed: Deferred.makeUnsafe(),
+  }
+  /** Admits one request after the other, so that they are admitted in the order of their arrival. */
+  const gate = Semaphore.makeUnsafe(1)
+  const slots = concurrency === null ? null : Semaphore.makeUnsafe(concurrency)
+  const hasRates = requestsPerMinute !== null || tokensPerMinute !== null
+  return (lm) => {
     const complete: typeof lm.complete = (request) =>
       Effect.flatMap(gate.withPermit(admit(last, request)), (entry) =>
         Effect.onExit(lm.complete(request), (exit) => {
@@ -127,9 +128,8 @@ export const limited =
           return settle(last, entry, inputTokens + outputTokens)
         }),
       )
-    const hasRates = requestsPerMinute !== null || tokensPerMinute !== null
     const limitedByRates: typeof lm = hasRates ? { complete } : { complete: lm.complete }
-    if (concurrency === null) return limitedByRates
-    const slots = Semaphore.makeUnsafe(concurrency)
+    if (slots === null) return limitedByRates
     return { complete: (request) => slots.withPermit(limitedByRates.complete(request)) }
   }
+}

@@ -24,9 +24,9 @@ export interface OpenAiEmbeddingsOptions extends LmServerOptions, Partial<Retrie
 }
 
 export interface OpenAiEmbeddings {
-  /** Returns a vector for each text, in order. */
   /** Passes on the body of another program, and returns the text of the answer. */
   readonly pass: (body: Plain) => Effect.Effect<string, LmError>
+  /** Returns a vector for each text, in order. */
   readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, LmError>
 }
 

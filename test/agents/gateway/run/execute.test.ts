@@ -298,6 +298,30 @@ describe("a gateway that is a run", () => {
     }).pipe(Effect.provide(machine)),
   )
 
+  it.live("counts embeddings against the budget, after a resume too", () =>
+    Effect.gen(function* () {
+      const fault = () => ({ kind: "body" as const, body: '{"data":[],"usage":{"prompt_tokens":7}}' })
+      const server = yield* serve({ fault })
+      const lmConfig = { model: "m", protocol: "openai", baseUrl: server.url, budget: { tokens: 14 } }
+      const files = new Map<string, Uint8Array>()
+      const body = JSON.stringify({ model: "m", input: "Hi" })
+      const embed = (url: string, id: string) => send(`${url}/sessions/${id}/v1/embeddings`, { body })
+      const { used } = yield* running({ files, config: { lmConfig } }, (url) => embed(url, "a"))
+      assert.strictEqual(used.status, 200)
+      const journal = [...files.keys()].find((path) => path.endsWith("sessions.jsonl")) ?? ""
+      const resume = journal.replace("/sessions.jsonl", "")
+      const later = yield* running({ files, resume, config: { lmConfig } }, (url) =>
+        Effect.all([embed(url, "b"), embed(url, "b")]),
+      )
+      assert.deepStrictEqual(
+        later.used.map(({ status }) => status),
+        [200, 429],
+      )
+      assert.match(later.used[1].text, /insufficient_quota/)
+      assert.strictEqual(server.asked.length, 2)
+    }).pipe(Effect.provide(machine)),
+  )
+
   it.live("gives each session a seed of its own, always the same for the same id", () =>
     Effect.gen(function* () {
       const seeds = (rollouts: ReadonlyArray<Rollout>) => rollouts.map(({ meta }) => meta.samplingSeed)

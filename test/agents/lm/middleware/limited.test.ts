@@ -128,6 +128,17 @@ describe("limited", () => {
     }),
   )
 
+  it.effect("limits all models together that one middleware wraps", () =>
+    Effect.gen(function* () {
+      const polite = limited({ ...none, concurrency: 1 })
+      const { lm: one } = answering(() => Effect.never)
+      const { lm: other, asked } = answering(() => "yes")
+      yield* Effect.forkChild(polite(one).complete(request("?")), { startImmediately: true })
+      yield* Effect.forkChild(polite(other).complete(request("?")), { startImmediately: true })
+      assert.strictEqual(asked(), 0)
+    }),
+  )
+
   it("gives the model itself if nothing is limited", () => {
     const { lm } = answering(() => "yes")
     assert.strictEqual(limited(none)(lm), lm)

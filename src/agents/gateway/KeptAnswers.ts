@@ -1,0 +1,42 @@
+/**
+ * Keeps the conversations up to a session's latest answers, which later requests may continue by the ids of the answers. When
+ * they become too large, the oldest ones are dropped.
+ */
+import type { ChatMessage } from "../lm/Chat.ts"
+
+/** The largest number of characters in the conversations that a session keeps. Each message counts `perMessage` more. */
+const mostCharacters = 8e6
+const perMessage = 64
+
+const sizeOf = (messages: ReadonlyArray<ChatMessage>): number => {
+  let size = 0
+  for (const message of messages) {
+    size += perMessage + message.content.length
+    if (message.role !== "assistant") continue
+    for (const call of message.toolCalls ?? []) size += call.name.length + call.arguments.length
+  }
+  return size
+}
+
+export class KeptAnswers {
+  private readonly kept = new Map<string, { readonly messages: ReadonlyArray<ChatMessage>; readonly size: number }>()
+  private size = 0
+
+  /** Returns the messages up to an answer, with the answer; undefined if it is unknown or was dropped. */
+  get(id: string): ReadonlyArray<ChatMessage> | undefined {
+    return this.kept.get(id)?.messages
+  }
+
+  /** Keeps the messages up to an answer, unless they alone are too large. */
+  add(id: string, messages: ReadonlyArray<ChatMessage>): void {
+    const size = sizeOf(messages)
+    if (size > mostCharacters) return
+    this.kept.set(id, { messages, size })
+    this.size += size
+    for (const [oldest, { size }] of this.kept) {
+      if (this.size <= mostCharacters) return
+      this.kept.delete(oldest)
+      this.size -= size
+    }
+  }
+}

@@ -1,5 +1,5 @@
 /** Watches a run or a sweep for the alerts of `--alert`. */
-import { Cause, Effect, Exit, Fiber } from "effect"
+import { Cause, Effect, Exit, Fiber, Semaphore } from "effect"
 import { type RunEnded, type RunEvent, type RunStarted, validationOfTrainer } from "../../../run/record/RunEvent.ts"
 import type { Sink } from "../../../run/record/Recorder.ts"
 import { scalarsOf } from "../../../run/record/scalars.ts"
@@ -7,7 +7,7 @@ import { usageError } from "../output/output.ts"
 import { type Alert, type Moment, most, parseAlert, type Threshold } from "./alert.ts"
 import { type AlertFacts, deliver } from "./deliver.ts"
 
-/** The number of alerts that are delivered at the same time. */
+/** The number of alerts of one run that are delivered at the same time. */
 const concurrency = 4
 
 /** Parses the flags `--alert`. */
@@ -95,6 +95,7 @@ export const alertSink =
   (alerts: ReadonlyArray<Alert>, shown: (directory: string) => string): Sink =>
   ({ directory }, about) =>
     Effect.gen(function* () {
+      const inTurn = (yield* Semaphore.make(concurrency)).withPermits(1)
       const watched: Watched = {
         alerts,
         about,
@@ -118,7 +119,7 @@ export const alertSink =
         emit: Effect.fnUntraced(function* (events) {
           for (const event of events)
             for (const { target, facts } of take(watched, event))
-              delivering.push(yield* Effect.forkDetach(deliver(target, facts)))
+              delivering.push(yield* Effect.forkDetach(inTurn(deliver(target, facts))))
         }),
         flush: Effect.void,
       }

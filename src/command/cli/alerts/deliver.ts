@@ -55,6 +55,20 @@ const killGroup = ({ pid }: ChildProcess): void => {
   }
 }
 
+/** The commands in progress. They end with this process. */
+const running = new Set<ChildProcess>()
+const endAll = (): void => running.forEach(killGroup)
+
+/** Ends a command with this process, until the result is called. All commands share one listener. */
+const endingWithProcess = (child: ChildProcess): (() => void) => {
+  if (running.size === 0) process.once("exit", endAll)
+  running.add(child)
+  return () => {
+    running.delete(child)
+    if (running.size === 0) process.off("exit", endAll)
+  }
+}
+
 /** Runs a command with the user's shell. Returns why it failed; undefined if it succeeded. */
 const runCommand = (command: string, facts: AlertFacts, seconds: number) =>
   Effect.callback<string | undefined>((resume) => {
@@ -73,10 +87,10 @@ const runCommand = (command: string, facts: AlertFacts, seconds: number) =>
       isLate = true
       end()
     }, seconds * 1000)
-    process.once("exit", end)
+    const release = endingWithProcess(child)
     const settle = (problem: string | undefined): void => {
       clearTimeout(timer)
-      process.off("exit", end)
+      release()
       child.stderr.destroy()
       resume(Effect.succeed(problem))
     }
@@ -99,14 +113,14 @@ const runCommand = (command: string, facts: AlertFacts, seconds: number) =>
 /** Sends the facts to a webhook by POST. Returns why that failed; undefined if it succeeded. */
 const callWebhook = Effect.fnUntraced(function* (webhook: URL, facts: AlertFacts) {
   const { webhookSeconds, maxRetries, startingDelay } = yield* AlertLimits
-  const path = `${webhook.pathname}${webhook.search}`
+  // The path of a webhook is often its key. The path "/" is none, and every address in a message contains it.
+  const secrets = [`${webhook.pathname}${webhook.search}`, webhook.pathname].filter((part) => part.length > 1)
   const site: Site = {
     name: webhook.origin,
     client: yield* HttpClient.HttpClient,
     origin: webhook.origin,
     authorization: null,
-    // The path of a webhook is often its key.
-    secrets: [path, webhook.pathname].filter((part) => part.length > 1).map((part) => Redacted.make(part)),
+    secrets: secrets.map((part) => Redacted.make(part)),
     hint: "",
   }
   const request = HttpClientRequest.post(webhook).pipe(HttpClientRequest.bodyJsonUnsafe(facts))
@@ -118,7 +132,7 @@ const callWebhook = Effect.fnUntraced(function* (webhook: URL, facts: AlertFacts
   }
   return yield* exchange(site, request, options, () => Effect.undefined).pipe(
     Effect.catch((error) => Effect.succeed(withoutName(site, error))),
-    Effect.map((problem) => problem?.replaceAll(path, "/…").replaceAll(webhook.pathname, "/…")),
+    Effect.map((problem) => secrets.reduce((text, secret) => text?.replaceAll(secret, "/…"), problem)),
     Effect.timeoutOrElse({
       duration: webhookSeconds * 1000,
       orElse: () => Effect.succeed(`it did not take the alert within ${webhookSeconds} seconds`),

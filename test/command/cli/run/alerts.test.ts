@@ -1,12 +1,14 @@
 import { createServer } from "node:http"
-import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { parseAlert } from "../../../../src/command/cli/alerts/alert.ts"
+import { alertSink } from "../../../../src/command/cli/alerts/alerts.ts"
 import { AlertLimits, deliver } from "../../../../src/command/cli/alerts/deliver.ts"
 import { Output } from "../../../../src/command/cli/output/output.ts"
+import { recorded, update } from "../../../run/record/events.ts"
 import { begin, effect, isTraining, program, until, withFolder, write } from "../effect.ts"
 import { isRunning } from "../isRunning.ts"
 
@@ -94,6 +96,37 @@ describe.skipIf(process.platform === "win32")("an alert to a command", () => {
   })
 })
 
+describe.skipIf(process.platform === "win32")("many alerts at once", () => {
+  it("start at most four commands at a time, with one listener to the end of the process", async () => {
+    const [log, go] = [join(folder, "many"), join(folder, "go")]
+    writeFileSync(log, "")
+    const command = `echo begun >> ${log}; until [ -e ${go} ]; do sleep 0.01; done`
+    const alerts = Array.from({ length: 12 }, (_, index) => {
+      const parsed = parseAlert(`losses/entropy>${index}: ${command}`)
+      return "alert" in parsed ? [parsed.alert] : []
+    }).flat()
+    const begun = () => readFileSync(log, "utf8").trim().split("\n").length
+    const listeners = process.listenerCount("exit")
+    let [started, listening] = [0, 0]
+    await Effect.runPromise(
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { emit } = yield* recorded(alertSink(alerts, (directory) => directory))
+          yield* emit([update(1, { "losses/entropy": 100 })])
+          yield* Effect.promise(() => until(() => begun() >= 4))
+          // All commands that may start have been started by now.
+          started = process.getActiveResourcesInfo().filter((name) => name === "ProcessWrap").length
+          listening = process.listenerCount("exit")
+          writeFileSync(go, "")
+        }),
+      ),
+    )
+    assert.deepStrictEqual([started, listening], [4, listeners + 1])
+    assert.strictEqual(begun(), 12)
+    assert.strictEqual(process.listenerCount("exit"), listeners)
+  })
+})
+
 describe("an alert to a webhook", () => {
   /** Runs `body` with the address of a server that gives these answers one after another, and returns the bodies that it got. */
   const withServer = async (
@@ -150,6 +183,14 @@ describe("an alert to a webhook", () => {
       assert.lengthOf(await withServer([307], deliverTo, `${other}/take`), 1)
     })
     assert.lengthOf(others, 0)
+  })
+
+  it("without a path has a warning that can be read", async () => {
+    await withServer([404], async (address) => {
+      const stderr = await delivered({ webhook: new URL(address) })
+      assert.include(stderr, `the alert to ${address} failed: `)
+      assert.notInclude(stderr, "…")
+    })
   })
 
   it("that nobody takes is a warning", async () => {

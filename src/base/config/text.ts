@@ -155,11 +155,24 @@ export const prettyJson = (value: unknown): string => `${JSON.stringify(value, n
 /** The longest text that `markdownText` returns, in characters. */
 const longestMarkdown = 300
 
-/** Escapes a text of somebody else such that Markdown shows it as it is, on one line. */
+/**
+ * Escapes characters of Markdown. An `@`, a `#` and a `www` are also followed by a space without width: GitHub makes mentions,
+ * references and links of them even after a backslash.
+ */
+const escapedMarkdown = (text: string): string => {
+  if (text === "<") return "&lt;"
+  if (text === "&") return "&amp;"
+  return `${text.length > 1 ? text : `\\${text}`}${/^(?:[@#]|www)$/i.test(text) ? "&#8203;" : ""}`
+}
+
+/**
+ * Escapes a text of somebody else such that Markdown shows it as it is, on one line, without links, and without mentions of users
+ * and references to issues on GitHub.
+ */
 export const markdownText = (text: string): string =>
   shortened(text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, " ").trim(), longestMarkdown).replace(
-    /[\\`*_{}[\]<>()#!|~@&$^]|:(?=\/\/)/g,
-    (character) => (character === "<" ? "&lt;" : character === "&" ? "&amp;" : `\\${character}`),
+    /[\\`*_{}[\]<>()#!|~@&$^]|:(?=\/\/)|www(?=\.)/gi,
+    escapedMarkdown,
   )
 
 /** Returns a text of somebody else as code within a line of Markdown. */

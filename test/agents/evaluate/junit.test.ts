@@ -148,7 +148,7 @@ describe("a summary in Markdown", () => {
     const wild = "**x** | <img src=x> `y`\n# [z](http://a) $1$ @me"
     const report = Report.of([row("a", 1, { agent: wild })], { scorers: ["exact"] })
     const text = markdown({ name: wild, report, confidence: 0.95, failures: [{ reason: wild, count: 2 }] })
-    const escaped = "\\*\\*x\\*\\* \\| &lt;img src=x\\> \\`y\\` \\# \\[z\\]\\(http\\://a\\) \\$1\\$ \\@me"
+    const escaped = "\\*\\*x\\*\\* \\| &lt;img src=x\\> \\`y\\` \\#&#8203; \\[z\\]\\(http\\://a\\) \\$1\\$ \\@&#8203;me"
     assert.isTrue(text.startsWith(`### Evaluation ${escaped}\n\n| agent | score | mean | 95 % | tasks |\n`), text)
     assert.include(text, `| ${escaped} | exact | 1.000 | 0.207 to 1.000 | 1 |`)
     assert.include(text, `| 2 | ${escaped} |`)

@@ -1,5 +1,13 @@
 import { assert, it } from "vitest"
-import { jsonValue, oneLine, parsedJson, roundedSpeed, shownScore, shownSpread } from "../../../src/base/config/text.ts"
+import {
+  jsonValue,
+  markdownText,
+  oneLine,
+  parsedJson,
+  roundedSpeed,
+  shownScore,
+  shownSpread,
+} from "../../../src/base/config/text.ts"
 
 it("speeds have a digit after the point if they are low, so that a slow run is not shown as one that stands still", () => {
   assert.deepStrictEqual([0, 0.26, 1, 9.94, 10.4, 2500.5].map(roundedSpeed), [0, 0.3, 1, 9.9, 10, 2501])
@@ -49,4 +57,17 @@ it("a mean and its deviation have as many digits after the point as the mean nee
   assert.strictEqual(shownSpread(1, 0), "1.000 ± 0.000")
   assert.strictEqual(shownSpread(0.5, 12.25), "0.500 ± 12.250")
   assert.strictEqual(shownSpread(498.7, 0.04), "498.7 ± 0.0")
+})
+
+it("a name of somebody else mentions nobody, refers to no issue and links nowhere in Markdown", () => {
+  const shown = markdownText(
+    "@octocat, team#1 at www.evil.example, WWW.a.example, http://b.example and me@c.example & co",
+  )
+  // GitHub looks for mentions and references in what is shown, where the backslashes are gone.
+  assert.notMatch(shown.replaceAll("\\", "").replaceAll("&#8203;", "\u200b"), /[@#]\w|www\./i)
+  assert.strictEqual(
+    shown,
+    "\\@&#8203;octocat, team\\#&#8203;1 at www&#8203;.evil.example, WWW&#8203;.a.example, http\\://b.example and me\\@&#8203;c.example &amp; co",
+  )
+  assert.strictEqual(markdownText("a swww of <b>"), "a swww of &lt;b\\>")
 })

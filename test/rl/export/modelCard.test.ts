@@ -27,7 +27,7 @@ it("a model card shows the names of somebody else's policy as they are, on one l
     ["# ppo", "## Use it", "## Training", "# b"],
   )
   const shown =
-    "A policy for **Pole-v1\\*\\* \\# Free &lt;img src=x onerror=alert\\(1\\)\\> \\[here\\]\\(https\\://evil.example\\)**, " +
+    "A policy for **Pole-v1\\*\\* \\#&#8203; Free &lt;img src=x onerror=alert\\(1\\)\\> \\[here\\]\\(https\\://evil.example\\)**, " +
     "trained by **ppo\\` ---** of effect-rl for 5 steps."
   assert.include(lines, shown)
   assert.isTrue(lines.some((line) => line.startsWith("Observations are `Dict(a'\\u{a}\\u{a}# b: Discrete(2))`, and")))

@@ -66,7 +66,8 @@ export const runTexts = Flags.subcommand(
       yield* writeOut(`\n${colored("bold", name)}  candidate 0 → ${chosen}\n`)
       for (const { kind, line } of lines) yield* writeOut(`${shown(kind, line)}\n`)
     }
-    if (chosen === 0) yield* writeOut("\nno candidate is better than the seed\n")
+    if (best === 0) yield* writeOut("\nno candidate is better than the seed\n")
+    else if (chosen === 0) yield* writeOut("\ncandidate 0 is the seed itself\n")
   }),
 )
 

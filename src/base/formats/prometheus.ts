@@ -12,6 +12,7 @@
  * ])
  * ```
  */
+import { Sha256 } from "../config/sha256.ts"
 
 /** One line of a metric. */
 interface PrometheusSample {
@@ -40,8 +41,16 @@ const mostSamples = 10_000
 
 const escapedHelp = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")
 
+/** Cuts a long value. It ends with a hash of the whole value, because samples with equal labels would damage the metric. */
+const cut = (text: string): string => {
+  if (text.length <= mostCharacters) return text
+  const hash = new Sha256()
+  hash.update(new TextEncoder().encode(text))
+  return `${text.slice(0, mostCharacters)}…${hash.hex().slice(0, 16)}`
+}
+
 const escapedValue = (text: string): string =>
-  escapedHelp((text.length > mostCharacters ? `${text.slice(0, mostCharacters)}…` : text).toWellFormed())
+  escapedHelp(cut(text).toWellFormed())
     // Some readers take a carriage return for the end of a line.
     .replaceAll("\r", " ")
     .replaceAll('"', '\\"')

@@ -29,6 +29,11 @@ describe("metrics for Prometheus", () => {
       )?.[1] ?? ""
     assert.strictEqual(valueOf('a "b" \\ c\nd\r\ud800'), 'a \\"b\\" \\\\ c\\nd \ufffd')
     assert.isBelow(valueOf("x".repeat(10_000)).length, 400)
+    // Runs in deep folders may have paths that only differ at their ends.
+    const deep = `results/${"x".repeat(300)}`
+    assert.notStrictEqual(valueOf(`${deep}/0001`), valueOf(`${deep}/0002`))
+    assert.strictEqual(valueOf(`${deep}/0001`), valueOf(`${deep}/0001`))
+    assert.strictEqual(valueOf("x".repeat(300)), "x".repeat(300))
   })
 
   it("have a bounded number of samples", () => {

@@ -32,21 +32,21 @@ const ChangeRequest = Schema.Struct({
   delete: Schema.optionalKey(Schema.Literal(true)),
 })
 
+/** The reason why a request was refused: the status and the text of the response. */
+interface Refused {
+  readonly status: number
+  readonly message: string
+}
+
 /** A request, with the function that reads its body of at most so many bytes as JSON. */
 interface Request {
   readonly headers: Readonly<Record<string, string | undefined>>
-  readonly json: (mostBytes: number) => Effect.Effect<unknown, unknown>
+  readonly json: (mostBytes: number) => Effect.Effect<unknown, Refused>
 }
 
 /** Tells whether a request shows the token for changes. Without a token, the server only shows runs. */
 export const mayChange = ({ headers }: Pick<Request, "headers">, token: string | undefined): boolean =>
   token !== undefined && sameKey(headers[header], token)
-
-/** Returns why a request was refused: the status and the text of the response. */
-interface Refused {
-  readonly status: number
-  readonly message: string
-}
 
 const refused = (status: number, message: string): Refused => ({ status, message })
 
@@ -58,11 +58,9 @@ export const changeRun = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Refused | undefined, never, FileSystem.FileSystem | Path.Path> {
   if (token === undefined) return refused(403, "this server only shows runs")
   if (!mayChange(request, token)) return refused(403, "to change runs, open the address that the command printed")
-  // A page of another site cannot send this content type without a preflight request, which the server never answers.
-  if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refused(415, "expected JSON")
-  if (Number(request.headers["content-length"] ?? 0) > mostBytes)
-    return refused(413, `expected at most ${mostBytes} bytes`)
-  const asked = yield* Effect.option(Effect.flatMap(request.json(mostBytes), Schema.decodeUnknownEffect(ChangeRequest)))
+  const body = yield* Effect.result(request.json(mostBytes))
+  if (body._tag === "Failure") return body.failure
+  const asked = Schema.decodeUnknownOption(ChangeRequest)(body.success)
   if (asked._tag === "None") return refused(400, "expected { run, labels } or { run, delete: true }")
   const { run, labels = {}, delete: isDeleted = false } = asked.value
   if (!index.has(run)) return refused(404, "there is no such run")

@@ -6,11 +6,11 @@ import { createServer } from "node:http"
 import { hostname } from "node:os"
 import { basename } from "node:path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { ByteSize, Effect, Fiber, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
-import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import { Effect, Fiber, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
 import * as HttpServer from "effect/http/HttpServer"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { jsonBody } from "../../agents/gateway/jsonBody.ts"
 import type { Observed } from "../../spread/cluster/overview.ts"
 import { type HostGuard, refusedBy, sameKey } from "../../base/config/hostGuard.ts"
 import { prometheusText, prometheusType } from "../../base/formats/prometheus.ts"
@@ -156,11 +156,16 @@ const answer = Effect.fnUntraced(function* (serving: Serving) {
     const sentToken = request.cookies[cookieName] ?? bearer
     if (!sameKey(sentToken, token)) return refusal(401, "open the address that the command printed")
   }
-  if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
+  if (request.method === "POST" && path === "data/bands") return yield* bands(results)
   if (request.method === "POST" && path === "data/change") {
-    const { headers } = request
-    const sent = { headers, json: (most: number) => jsonOf(request, most) }
-    const problem = yield* serving.inTurn(changeRun(results, sent, serving.options.changeToken))
+    const bodyOf = (mostBytes: number) =>
+      Effect.provideService(
+        jsonBody(mostBytes, (status, message) => ({ status, message })),
+        HttpServerRequest.HttpServerRequest,
+        request,
+      )
+    const change = changeRun(results, { headers: request.headers, json: bodyOf }, serving.options.changeToken)
+    const problem = yield* serving.inTurn(change)
     return problem === undefined ? document({}) : refusal(problem.status, problem.message)
   }
   if (!reads) return refusal(405, "only GET")
@@ -278,23 +283,11 @@ const runFile = Effect.fnUntraced(function* ({ files }: ResultsFolder, path: str
   return yield* Effect.catch(response, () => Effect.succeed(refusal(404, "there is no such file")))
 })
 
-/** Reads the body of a request as JSON. A request need not state its length, so the size of its body is limited. */
-const jsonOf = (request: HttpServerRequest.HttpServerRequest, most: number) =>
-  Effect.provideService(request.json, HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(most))
-
-/** Answers a request for the band (mean curve with its interval) of several runs. */
-const bands = Effect.fnUntraced(function* (
-  { index, curves }: ResultsFolder,
-  request: HttpServerRequest.HttpServerRequest,
-) {
-  // Pages of other origins cannot send this content type without a preflight request, which the server never answers.
-  if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
-  if (Number(request.headers["content-length"] ?? 0) > mostAsked) {
-    return refusal(413, `expected at most ${mostAsked} bytes`)
-  }
-  const asked = yield* Effect.option(
-    Effect.flatMap(jsonOf(request, mostAsked), Schema.decodeUnknownEffect(BandRequest)),
-  )
+/** Answers the current request for the band (mean curve with its interval) of several runs. */
+const bands = Effect.fnUntraced(function* ({ index, curves }: ResultsFolder) {
+  const body = yield* Effect.result(jsonBody(mostAsked, refusal))
+  if (body._tag === "Failure") return body.failure
+  const asked = Schema.decodeUnknownOption(BandRequest)(body.success)
   if (asked._tag === "None") return refusal(400, "expected { runs, measure, axis }")
   const { runs, measure, axis } = asked.value
   // Each run is one sample of the interval, however often it is named.

@@ -344,13 +344,14 @@ describe("the server", () => {
         ask("/data/bands", { "content-type": "text/plain" }, "POST", `{"runs":[],"measure":"train"}`),
         ask("/data/bands", json, "POST", `{"runs":["${"x".repeat(2 ** 20)}"],"measure":"train","axis":"steps"}`),
         ask("/data/bands", { ...json, "transfer-encoding": "chunked" }, "POST", `["${"x".repeat(2 ** 21)}"]`),
+        ask("/data/bands", json, "POST", `${"[".repeat(1000)}${"]".repeat(1000)}`),
         ask("/data/runs.json", {}, "DELETE"),
         ask("/data/run/nothing/run.json"),
         ask("/data/constructor.json"),
       ])
       assert.deepStrictEqual(
         answers.map(({ status }) => status),
-        [400, 400, 415, 413, 400, 405, 404, 404],
+        [400, 400, 415, 413, 413, 400, 405, 404, 404],
       )
     }))
 

@@ -197,7 +197,7 @@ export const counted = <A, E>(
   nowMillis: number,
   call: Effect.Effect<A, E>,
 ): Effect.Effect<A, E | GatewayError> =>
-  Effect.suspend((): Effect.Effect<A, E | GatewayError> => {
+  Effect.uninterruptibleMask((interruptible): Effect.Effect<A, E | GatewayError> => {
     // The session may have ended while the body of the request arrived.
     if (Deferred.isDoneUnsafe(session.closed)) return Effect.fail(sessionEnded(session.id))
     if (session.begun >= mostCalls) {
@@ -210,7 +210,7 @@ export const counted = <A, E>(
     session.idle.closeUnsafe()
     const closed = Effect.andThen(Deferred.await(session.closed), Effect.fail(sessionEnded(session.id)))
     return Effect.ensuring(
-      Effect.raceFirst(call, closed),
+      interruptible(Effect.raceFirst(call, closed)),
       Effect.map(Clock.currentTimeMillis, (now) => {
         session.lastCallAtMillis = now
         session.inProgress--

@@ -2,7 +2,7 @@
  * Routes the requests of agents to the sessions of a gateway: `/sessions/ID/v1/…` in OpenAI's and Anthropic's protocols,
  * `/sessions/ID/reward` and `/sessions/ID/end`. `listen-node.ts` serves this with Node.
  */
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Effect, type Scope, Semaphore } from "effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { type HostGuard, refusedBy } from "../../base/config/hostGuard.ts"
@@ -10,7 +10,7 @@ import { isPlain, type Plain } from "../../base/config/plain.ts"
 import type { RawProtocol } from "../lm/RawExchange.ts"
 import { answerCall, doNotRetry } from "./answerCall.ts"
 import { badRequest, GatewayError, gatewayError, internalError } from "./GatewayError.ts"
-import { jsonBody } from "./jsonBody.ts"
+import { expectJson, jsonBody } from "./jsonBody.ts"
 import { chatCompletions } from "./protocols/chatCompletions.ts"
 import type { ClientProtocol } from "./protocols/ClientProtocol.ts"
 import { messages } from "./protocols/messages.ts"
@@ -31,17 +31,27 @@ export interface GatewayApp {
 
 /** How clients of a gateway open sessions. */
 export interface Openings {
+  /** The names of models that a request without a session is told. */
+  readonly models: ReadonlyArray<string>
+  /** Fails if a key is not the gateway's own. */
+  readonly checkKey: (key: string | undefined) => Effect.Effect<void, GatewayError>
   /** Opens the session of a request with a new id, if the key is the gateway's own. */
   readonly byUse: (id: string, key: string | undefined) => Effect.Effect<Session, GatewayError>
-  /** Opens the session that a request to `/sessions` describes. Returns the body of the answer. */
-  readonly byRequest: (body: Plain, request: OpeningRequest) => Effect.Effect<object, GatewayError>
+  /**
+   * Opens the session that a request to `/sessions` describes, whose key was checked. `host` is the name and port by which the
+   * client addresses the gateway. Returns the body of the answer.
+   */
+  readonly byRequest: (body: Plain, host: string) => Effect.Effect<object, GatewayError>
 }
 
-interface OpeningRequest {
-  readonly key: string | undefined
-  /** The name and port by which the client addresses the gateway. */
-  readonly host: string
+/** A gateway that answers requests. */
+interface ServedGateway extends GatewayApp {
+  /** Limits the bytes of bodies that are read at the same time. */
+  readonly reading: Semaphore.Semaphore
 }
+
+/** The largest number of bodies of the largest size that are read at the same time. */
+const mostLargeBodies = 8
 
 type Response = HttpServerResponse.HttpServerResponse
 type Answering = Effect.Effect<Response, GatewayError, HttpServerRequest.HttpServerRequest | Scope.Scope>
@@ -71,16 +81,21 @@ const noRoute = gatewayError(
     "/sessions/ID/reward and /sessions/ID/end",
 )
 
-const plainBody = Effect.fnUntraced(function* ({ maxBodyBytes }: GatewayApp) {
-  const body = yield* jsonBody(maxBodyBytes, (status, message) => gatewayError(status, "invalid_body", message))
+const invalidBody = (status: number, message: string): GatewayError => gatewayError(status, "invalid_body", message)
+
+const plainBody = Effect.fnUntraced(function* ({ maxBodyBytes, reading }: ServedGateway) {
+  const { headers } = yield* HttpServerRequest.HttpServerRequest
+  const length = Number(headers["content-length"] ?? maxBodyBytes)
+  const most = length >= 0 && length <= maxBodyBytes ? length : 0
+  const body = yield* reading.withPermits(most)(jsonBody(maxBodyBytes, invalidBody))
   return isPlain(body) ? body : yield* badRequest("expected a JSON object as the body")
 })
 
-const models = ({ models }: Session): Response =>
+const modelList = (models: ReadonlyArray<string>): Response =>
   json({ object: "list", data: models.map((id) => ({ id, object: "model", created: 0, owned_by: "effect-rl" })) })
 
 /** Answers a request to a session, at the path below `/sessions/ID`. */
-const answerIn = (gateway: GatewayApp, session: Session, path: string): Answering =>
+const answerIn = (gateway: ServedGateway, session: Session, path: string): Answering =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const call = Object.hasOwn(protocols, path) ? protocols[path] : undefined
@@ -92,7 +107,7 @@ const answerIn = (gateway: GatewayApp, session: Session, path: string): Answerin
       })
       return yield* answerCall(session, { ...call, body, headers: Object.fromEntries(headers) })
     }
-    if (path === "/v1/models" && request.method === "GET") return models(session)
+    if (path === "/v1/models" && request.method === "GET") return modelList(session.models)
     if (path === "/v1/embeddings" && isPost(request)) {
       if (session.embed === null)
         return yield* gatewayError(404, "no_embeddings", "the session's model computes no embeddings")
@@ -116,6 +131,25 @@ const answerIn = (gateway: GatewayApp, session: Session, path: string): Answerin
 const sessionOf = ({ sessions, openings }: GatewayApp, id: string, key: string | undefined) =>
   openings === undefined || sessions.isKnown(id) ? sessions.find(id, key) : openings.byUse(id, key)
 
+const postRoutes = [...Object.keys(protocols), "/v1/embeddings", "/reward", "/end"]
+
+/** Answers a request to the session with this id, at the path below `/sessions/ID`. */
+const answerAt = (gateway: ServedGateway, id: string, path: string): Answering =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const { openings, sessions } = gateway
+    const isList = path === "/v1/models" && request.method === "GET"
+    if (!isList && !(postRoutes.includes(path) && isPost(request))) return yield* noRoute
+    const mayOpen = openings !== undefined && !sessions.isKnown(id)
+    if (isList && mayOpen) {
+      yield* openings.checkKey(keyOf(request))
+      return modelList(openings.models)
+    }
+    // A page of another site can send GET requests and other content types. They must not open a session.
+    if (mayOpen) yield* expectJson(request, invalidBody)
+    return yield* answerIn(gateway, yield* sessionOf(gateway, id, keyOf(request)), path)
+  })
+
 const decodedId = (text: string): string | undefined => {
   try {
     return decodeURIComponent(text)
@@ -124,20 +158,20 @@ const decodedId = (text: string): string | undefined => {
   }
 }
 
-const answerTo = (gateway: GatewayApp, path: string): Answering =>
+const answerTo = (gateway: ServedGateway, path: string): Answering =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const refused = refusedBy(gateway.guard, request.headers)
     if (refused !== undefined) return yield* gatewayError(refused.status, "wrong_host", refused.message)
     if (path === "/health") return json({ status: "ok", sessions: gateway.sessions.size })
     if (path === "/sessions" && isPost(request) && gateway.openings !== undefined) {
-      const opening = { key: keyOf(request), host: request.headers["host"] ?? "" }
-      return json(yield* gateway.openings.byRequest(yield* plainBody(gateway), opening))
+      yield* gateway.openings.checkKey(keyOf(request))
+      return json(yield* gateway.openings.byRequest(yield* plainBody(gateway), request.headers["host"] ?? ""))
     }
     const [, name, rest] = /^\/sessions\/([^/]+)(\/.*)$/.exec(path) ?? []
     const id = name === undefined ? undefined : decodedId(name)
     if (id === undefined) return yield* noRoute
-    return yield* answerIn(gateway, yield* sessionOf(gateway, id, keyOf(request)), rest)
+    return yield* answerAt(gateway, id, rest)
   })
 
 /** Makes the response to a request that failed, in the form of the protocol that its path belongs to. */
@@ -149,7 +183,8 @@ const failed = (error: GatewayError, path: string): Response => {
 }
 
 /** Makes the app that answers one request. If the client disconnects, its request is interrupted. */
-export const makeApp = (gateway: GatewayApp) => {
+export const makeApp = (options: GatewayApp) => {
+  const gateway: ServedGateway = { ...options, reading: Semaphore.makeUnsafe(mostLargeBodies * options.maxBodyBytes) }
   let answering = 0
   const busy = new GatewayError({
     status: 429,
@@ -161,8 +196,10 @@ export const makeApp = (gateway: GatewayApp) => {
     const { url } = yield* HttpServerRequest.HttpServerRequest
     const path = url.replace(/\?.*$/s, "")
     if (answering >= gateway.maxRequests) return failed(busy, path)
-    answering++
-    yield* Effect.addFinalizer(() => Effect.sync(() => void answering--))
+    yield* Effect.acquireRelease(
+      Effect.sync(() => void answering++),
+      () => Effect.sync(() => void answering--),
+    )
     return yield* answerTo(gateway, path).pipe(
       Effect.catch((error) => Effect.succeed(failed(error, path))),
       Effect.catchDefect((defect) =>

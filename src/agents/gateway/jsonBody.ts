@@ -10,13 +10,22 @@ type Refusal<E> = (status: 400 | 413 | 415, message: string) => E
 /** The largest number of lists and objects in a body. Each takes far more memory than the two characters that it needs. */
 const mostLists = 2 ** 20
 
+/**
+ * Fails if the content type of a request is not JSON. Pages of other origins cannot send this content type without a preflight
+ * request, which the server never allows.
+ */
+export const expectJson = <E>(
+  { headers }: HttpServerRequest.HttpServerRequest,
+  refusal: Refusal<E>,
+): Effect.Effect<void, E> =>
+  /^application\/(?:[\w.-]+\+)?json\b/i.test(headers["content-type"] ?? "")
+    ? Effect.void
+    : Effect.fail(refusal(415, "expected JSON; send the header content-type: application/json"))
+
 /** Reads the text of the current request's body. Its content type must be JSON. */
 const bodyText = Effect.fnUntraced(function* <E>(maxBodyBytes: number, refusal: Refusal<E>) {
   const request = yield* HttpServerRequest.HttpServerRequest
-  // Pages of other origins cannot send this content type without a preflight request, which the server never allows.
-  if (!/^application\/(?:[\w.-]+\+)?json\b/i.test(request.headers["content-type"] ?? "")) {
-    return yield* Effect.fail(refusal(415, "expected JSON; send the header content-type: application/json"))
-  }
+  yield* expectJson(request, refusal)
   const tooLarge = () => refusal(413, `expected a body of at most ${maxBodyBytes} bytes`)
   if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) return yield* Effect.fail(tooLarge())
   return yield* request.text.pipe(

@@ -21,6 +21,9 @@ interface ListenOptions extends Omit<GatewayApp, "guard"> {
 /** How long a connection without a request stays open. Proxies and clients close theirs after a minute or less. */
 const keepAliveMillis = 90_000
 
+/** How long a client may take to send a request with its body. */
+const requestMillis = 120_000
+
 /** Listens until the scope closes, and returns the port. */
 export const listen = Effect.fnUntraced(function* (
   options: ListenOptions,
@@ -30,6 +33,7 @@ export const listen = Effect.fnUntraced(function* (
   // Agents often wait for longer than Node's five seconds between two calls. A connection must not be closed just as the next
   // call is sent, because that call would fail.
   server.keepAliveTimeout = keepAliveMillis
+  server.requestTimeout = requestMillis
   const listening = NodeHttpServer.layer(() => server, {
     host: options.host,
     port: options.port,
@@ -37,7 +41,9 @@ export const listen = Effect.fnUntraced(function* (
     backlog: 4096,
     gracefulShutdownTimeout: "200 millis",
   })
-  yield* Layer.build(Layer.provide(HttpServer.serve(makeApp({ ...options, guard })), listening)).pipe(
+  // Effect makes the fibers of requests uninterruptible. The request of an agent that hangs up must end at once.
+  const app = Effect.interruptible(makeApp({ ...options, guard }))
+  yield* Layer.build(Layer.provide(HttpServer.serve(app), listening)).pipe(
     Effect.mapError(({ cause }) => {
       const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
       const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)

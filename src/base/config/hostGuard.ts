@@ -1,5 +1,5 @@
 /**
- * Checks where a request to a local server comes from, by its `Host` and `Origin` headers and its key. Every HTTP
+ * Checks where a request to a local server comes from, by its headers `Host`, `Origin` and `Sec-Fetch-Site`, and its key. Every HTTP
  * server of this project uses it, because any web page that the user opens can send requests to the user's own machine.
  *
  * @example
@@ -44,16 +44,28 @@ const originAllowed = (header: string | undefined, guard: HostGuard): boolean =>
   return origin !== null && /^https?:$/.test(origin.protocol) && hostAllowed(origin.host, guard)
 }
 
+/**
+ * Tells whether a page of another site loads something from this server as an image or a script, for example. Such requests
+ * have no `Origin`. Links of other sites may open pages of this server.
+ */
+const isEmbedded = (headers: Headers): boolean =>
+  headers["origin"] === undefined &&
+  headers["sec-fetch-site"] === "cross-site" &&
+  headers["sec-fetch-mode"] !== "navigate"
+
+type Headers = Readonly<Record<string, string | undefined>>
+
 /** Returns why a request must not be answered; undefined if it may be, with the right key. */
 export const refusedBy = (
   guard: HostGuard,
-  { host, origin }: Readonly<Record<string, string | undefined>>,
+  headers: Headers,
 ): { readonly status: 403 | 421; readonly message: string } | undefined => {
+  const { host, origin } = headers
   const remedy = "the flag --allow-host NAME of the server allows another name"
   if (!hostAllowed(host, guard)) {
     return { status: 421, message: `this server does not go by the name in the header host; ${remedy}` }
   }
-  if (!originAllowed(origin, guard)) {
+  if (!originAllowed(origin, guard) || isEmbedded(headers)) {
     return { status: 403, message: `this server does not answer pages of other sites; ${remedy}` }
   }
   return undefined

@@ -67,7 +67,8 @@ export const changeRun = Effect.fnUntraced(function* (
   const directory = yield* files.locate(run)
   if (directory === undefined) return refused(404, "there is no such run")
   const change = isDeleted ? deleteRun(directory, owner) : changeLabelsOf(directory, labels)
-  return yield* Effect.match(change, {
+  // A client that hangs up must not leave a change half done.
+  return yield* Effect.match(Effect.uninterruptible(change), {
     onSuccess: () => undefined,
     // The message names the whole path of the folder, which a visitor need not know.
     onFailure: ({ message }) => refused(409, message.replaceAll(directory, run)),

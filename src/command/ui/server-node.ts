@@ -100,9 +100,9 @@ export const serve = Effect.fnUntraced(function* (
     gracefulShutdownTimeout: "200 millis",
   })
   const inTurn = (yield* Semaphore.make(1)).withPermits(1)
-  const app = HttpServer.serve(
-    Effect.map(answer({ options, results, live, page, guard, inTurn }), HttpServerResponse.setHeaders(always)),
-  )
+  // Effect makes the fibers of requests uninterruptible. A request whose client hangs up must end at once.
+  const answered = Effect.interruptible(answer({ options, results, live, page, guard, inTurn }))
+  const app = HttpServer.serve(Effect.map(answered, HttpServerResponse.setHeaders(always)))
   yield* Layer.build(Layer.provide(app, listening)).pipe(
     Effect.mapError(({ cause }) => {
       const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"

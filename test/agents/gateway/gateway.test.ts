@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
-import OpenAI, { APIError } from "openai"
+import OpenAI, { APIError, APIUserAbortError } from "openai"
 import { CallContext } from "../../../src/agents/lm/Lm.ts"
 import { SamplingSeed } from "../../../src/agents/lm/middleware/seeded.ts"
 import * as Scripted from "../../../src/agents/lm/providers/scripted.ts"
@@ -381,6 +381,28 @@ describe("a session whose model's server speaks the agent's protocol", () => {
       assert.strictEqual(server.asked.length, 3)
       assert.strictEqual(calls()[1].incomplete, true)
       assert.match(calls()[1].completion.content, /^Hello/)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("cancels the request to the server if the agent hangs up before the first byte", () =>
+    Effect.gen(function* () {
+      const called = yield* Deferred.make<void>()
+      const interrupted = yield* Deferred.make<void>()
+      const { lm } = answering(() =>
+        Effect.andThen(
+          Deferred.succeed(called, undefined),
+          Effect.onInterrupt(Effect.never, () => Deferred.succeed(interrupted, undefined)),
+        ),
+      )
+      const { client } = yield* opened(lm)
+      const hangingUp = new AbortController()
+      const asked = client.chat.completions
+        .create({ model: "m", messages }, { signal: hangingUp.signal })
+        .then(undefined, (error: unknown) => error)
+      yield* Deferred.await(called)
+      hangingUp.abort()
+      assert.instanceOf(yield* Effect.promise(() => asked), APIUserAbortError)
+      yield* Deferred.await(interrupted)
     }).pipe(Effect.provide(machine)),
   )
 

@@ -50,6 +50,17 @@ describe("the Origin header", () => {
   })
 })
 
+describe("the Sec-Fetch-Site header", () => {
+  it("refuses what pages of other sites embed, but not their links and other programs", () => {
+    const of = (site: string, mode: string) =>
+      refusedBy(loopback, { host: "localhost:4400", "sec-fetch-site": site, "sec-fetch-mode": mode })?.status
+    assert.deepStrictEqual(
+      [of("cross-site", "no-cors"), of("cross-site", "navigate"), of("same-origin", "cors"), of("none", "navigate")],
+      [403, undefined, undefined, undefined],
+    )
+  })
+})
+
 describe("a key", () => {
   it("is the same or it isn't", () => {
     assert.isTrue(sameKey("secret-secret", "secret-secret"))

@@ -378,6 +378,23 @@ describe("the server", () => {
     assert.deepStrictEqual([looks, ended], [1, 1])
   })
 
+  it("ends the request of a client that hangs up before the first byte", async () => {
+    let asked = 0
+    let ended = 0
+    const cluster = Effect.suspend(() => {
+      asked++
+      return Effect.onInterrupt(Effect.never, () => Effect.sync(() => void ended++))
+    })
+    await served({ cluster }, async (_, __, port) => {
+      const asking = request({ host: "127.0.0.1", port, path: "/data/cluster.json" })
+      asking.on("error", () => undefined)
+      asking.end()
+      await until(() => asked === 1)
+      asking.destroy()
+      await until(() => ended === 1)
+    })
+  })
+
   it("goes on looking for changes after something went wrong at the start", () =>
     withFolder(async (folder) => {
       let looks = 0

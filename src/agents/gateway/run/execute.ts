@@ -193,6 +193,12 @@ const modelFor = ({ lm, config }: PreparedGateway, name: string): SessionModel =
   return { lm, base: { ...LmRequest.defaults, model, traceTokens } }
 }
 
+/** Returns the names of models that agents are told. */
+const modelNames = ({ config: { aliases, anyModel, lmConfig } }: PreparedGateway): ReadonlyArray<string> => [
+  ...aliases.map(({ name }) => name),
+  ...(anyModel ? [] : [lmConfig.model]),
+]
+
 /** What the body of a request to open a session may have. */
 const Opening = Schema.Struct({
   /** The id of the session; by default a new one. */
@@ -228,15 +234,14 @@ const openSession = Effect.fnUntraced(function* (
   if (!validId.test(id)) return yield* badRequest("id: expected a text of 1 to 128 characters, without slashes")
   if (sessions.isKnown(id)) return yield* gatewayError(409, "session_exists", `the session ${id} exists already`)
   const samplingSeed = stream(prepared.config.seed, "session", id).uint32()
-  const { config, embed, spent } = prepared
-  const names = [...config.aliases.map(({ name }) => name), ...(config.anyModel ? [] : [config.lmConfig.model])]
+  const { embed, spent } = prepared
   const timed = (entry: (seconds: number) => Journal.JournalEntry) =>
     Effect.flatMap(seconds, (now) => write(entry(now)))
   let calls = 0
   const options: SessionOptions = {
     id,
     modelOf: (name) => modelFor(prepared, name),
-    models: names,
+    models: modelNames(prepared),
     embed:
       embed === null
         ? null
@@ -285,6 +290,8 @@ const openingsOf = (state: GatewayState): Openings => {
       ? Effect.void
       : Effect.fail(gatewayError(401, "invalid_api_key", "expected the gateway's key as the API key"))
   return {
+    models: modelNames(state.prepared),
+    checkKey,
     byUse: (id, sent): Effect.Effect<Session, GatewayError> =>
       checkKey(sent).pipe(
         Effect.andThen(openSession(state, { id }, key)),
@@ -294,8 +301,7 @@ const openingsOf = (state: GatewayState): Openings => {
           () => state.sessions.find(id, sent),
         ),
       ),
-    byRequest: Effect.fnUntraced(function* (body, { key: sent, host }) {
-      yield* checkKey(sent)
+    byRequest: Effect.fnUntraced(function* (body, host) {
       const opening = yield* Effect.mapError(decodeOpening(body), () =>
         badRequest("expected id, agent and group as texts, and tags as an object of texts; all may be left out"),
       )

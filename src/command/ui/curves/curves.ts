@@ -67,7 +67,9 @@ export const makeCurves = (files: FileSource) => {
     bands: new Map(),
     turn: Semaphore.makeUnsafe(1),
   }
-  const readInTurn = (run: string): ReturnType<typeof read> => memory.turn.withPermits(1)(read(memory, run))
+  const readInTurn = (run: string): ReturnType<typeof read> =>
+    // An interruption between the points and their position would add the same points twice.
+    memory.turn.withPermits(1)(Effect.uninterruptible(read(memory, run)))
   const of = (run: string): Effect.Effect<RunCurves> => Effect.map(readInTurn(run), ({ value }) => value)
 
   return {

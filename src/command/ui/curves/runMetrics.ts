@@ -40,5 +40,6 @@ export const makeMetrics = (files: FileSource) => {
     return metricsOf(reading.table)
   })
 
-  return (run: string) => turn.withPermits(1)(read(run))
+  // An interruption between the events and their position would add the same events twice.
+  return (run: string) => turn.withPermits(1)(Effect.uninterruptible(read(run)))
 }

@@ -40,6 +40,8 @@ const read: Effect.Effect<Uint8Array> = Effect.gen(function* () {
 
 /**
  * Returns the script, which a process makes or reads only once. It dies if the script is missing, because the script is part
- * of the package.
+ * of the package. A client that hangs up does not interrupt this, because the script is kept for all clients.
  */
-export const workerScript: Effect.Effect<Uint8Array> = Effect.runSync(Effect.cached(isSource ? bundle : read))
+export const workerScript: Effect.Effect<Uint8Array> = Effect.runSync(
+  Effect.cached(Effect.uninterruptible(isSource ? bundle : read)),
+)

@@ -77,6 +77,44 @@ const ask = (url: string, id: string, apiKey = "none", content = "Hi there") =>
 
 const machine = Layer.mergeAll(disk, Node.httpClient)
 
+describe("requests that must not open a session", () => {
+  it.live("are those that pages of other sites can send, and those to no route", () =>
+    Effect.gen(function* () {
+      const { used } = yield* running({}, (url) =>
+        Effect.gen(function* () {
+          const at = `${url}/sessions/new`
+          const body = JSON.stringify({ model: "quick", messages })
+          const embedded = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }
+          const answers = [
+            yield* send(`${at}/x.png`, { method: "GET" }),
+            yield* send(`${at}/v1/chat/completions`, { method: "GET" }),
+            yield* send(`${at}/v1/chat/completions`, { body, headers: { "content-type": "text/plain" } }),
+            yield* send(`${at}/v1/chat/completions`, { body, headers: embedded }),
+            yield* send(`${at}/v1/models`, { method: "GET" }),
+          ]
+          const health = yield* send(`${url}/health`, { method: "GET" })
+          return { statuses: answers.map(({ status }) => status), models: answers[4].text, health: health.text }
+        }),
+      )
+      assert.deepStrictEqual(used.statuses, [404, 404, 415, 403, 200])
+      assert.match(used.models, /"id":"quick"/)
+      assert.strictEqual(JSON.parse(used.health).sessions, 0)
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("are those without the gateway's key, whose bodies are not even read", () =>
+    Effect.gen(function* () {
+      const { used } = yield* running({ key: "right" }, (url) =>
+        Effect.forEach(["wrong", "right"], (key) => send(`${url}/sessions`, { key, body: "{" })),
+      )
+      assert.deepStrictEqual(
+        used.map(({ status }) => status),
+        [401, 400],
+      )
+    }).pipe(Effect.provide(machine)),
+  )
+})
+
 describe("a gateway that is a run", () => {
   it.live("writes a rollout as soon as a session ends, and the others when it is interrupted", () =>
     Effect.gen(function* () {

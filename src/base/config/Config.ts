@@ -8,7 +8,7 @@ import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
 import { choiceProblem, tagAt, textsAt } from "./choices.ts"
 import { closest } from "./closest.ts"
 import { withNumbers } from "./numbers.ts"
-import { camelCase, convertPath, isPlain, type Plain, setIn, snakeCase } from "./plain.ts"
+import { camelCase, convertPath, holdsData, isPlain, type Plain, setIn, snakeCase } from "./plain.ts"
 import { knownKeys, sectionsOf } from "./schemaKeys.ts"
 import { jsonOf, shortened } from "./text.ts"
 
@@ -77,9 +77,6 @@ export interface Override {
   readonly source: string
 }
 
-/** The key that holds the records of a data set. Records are data, not settings, so their keys are not renamed. */
-const dataKey = "items"
-
 /** Renames the keys of a tree, which is the section of a config at a path. */
 const mapKeys = (value: unknown, rename: (key: string) => string, path: ReadonlyArray<string> = []): unknown => {
   if (Array.isArray(value)) return value.map((item) => mapKeys(item, rename, [...path, ""]))
@@ -87,14 +84,14 @@ const mapKeys = (value: unknown, rename: (key: string) => string, path: Readonly
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => {
       const place = [...path, key]
-      return [convertPath(place, rename)[path.length], key === dataKey ? item : mapKeys(item, rename, place)]
+      return [convertPath(place, rename)[path.length], holdsData(place) ? item : mapKeys(item, rename, place)]
     }),
   )
 }
 
 /**
- * Converts all keys of a tree to camelCase, except the keys below `items`, which are data, and the names of runs (see
- * `convertPath`). Values that are neither plain objects nor arrays are returned unchanged.
+ * Converts all keys of a tree to camelCase, except the keys below `items` and `texts`, which are data, and the names of runs
+ * (see `convertPath`). Values that are neither plain objects nor arrays are returned unchanged.
  */
 export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase)
 
@@ -119,7 +116,8 @@ export const applyOverrides = Effect.fnUntraced(function* (
       const isMade = length === path.length || (valueAt(value, section) ?? null) === null
       if (isMade) sources.set(section.join("."), override.source)
     }
-    value = setIn(value, path, path.includes(dataKey) ? override.value : mapKeys(override.value, camelCase, path))
+    const isData = path.some((_, at) => holdsData(path, at))
+    value = setIn(value, path, isData ? override.value : mapKeys(override.value, camelCase, path))
   }
   return { value, sources }
 })

@@ -5,6 +5,7 @@
 import { Effect, type FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
 import { exists } from "./files.ts"
+import { holdsData } from "./plain.ts"
 
 /**
  * Looks for a file that a config names: first in the config's folder `baseDir`, then in the working directory. If it is
@@ -24,8 +25,7 @@ export const withPlaces = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Plain, never, FileSystem.FileSystem | Path.Path> {
   const placed: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(config)) {
-    // `items` holds the records of a data set, not settings.
-    if (key !== "items" && isPlain(value)) placed[key] = yield* withPlaces(value, baseDir)
+    if (!holdsData([key]) && isPlain(value)) placed[key] = yield* withPlaces(value, baseDir)
     else placed[key] = typeof value === "string" ? yield* withPlace(key, value, baseDir) : value
   }
   return placed

@@ -25,9 +25,25 @@ export const snakeCase = (key: string): string =>
 /** The only section of a config whose keys are names that the user chose, not settings. */
 const named = "runs"
 
-/** Converts the keys of a path in a config, except the name of a run: `runs.my_run.max_steps` to `runs.my_run.maxSteps`. */
-export const convertPath = (path: ReadonlyArray<string>, convert: (key: string) => string): ReadonlyArray<string> =>
-  path.map((key, at) => (at === 1 && path[0] === named ? key : convert(key)))
+/** The keys whose sections hold data, not settings: the records of a data set, and the texts of an agent by their names. */
+const dataKeys: ReadonlySet<string> = new Set(["items", "texts"])
+
+/** The sections whose keys are the names of runs or agents, which may be those of `dataKeys`. */
+const namesOf: ReadonlySet<string> = new Set([named, "agents"])
+
+/** Tells whether the section at a path, or at the beginning of it that ends at `at`, holds data, whose keys stay as they are. */
+export const holdsData = (path: ReadonlyArray<string>, at = path.length - 1): boolean =>
+  dataKeys.has(path[at]) && !namesOf.has(path[at - 1])
+
+/**
+ * Converts the keys of a path in a config, except the name of a run, and the keys in data: `runs.my_run.max_steps` to
+ * `runs.my_run.maxSteps`.
+ */
+export const convertPath = (path: ReadonlyArray<string>, convert: (key: string) => string): ReadonlyArray<string> => {
+  const data = path.findIndex((_, at) => holdsData(path, at))
+  const isName = (at: number): boolean => (at === 1 && path[0] === named) || (data >= 0 && at > data)
+  return path.map((key, at) => (isName(at) ? key : convert(key)))
+}
 
 /** Returns a copy of a tree with a value at a path. Sections that the tree lacks are added. */
 export const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain => {

@@ -192,9 +192,9 @@ describe("an agent that is a function", () => {
   it.effect("gets a seed that depends on the episode alone, its options, and texts from outside", () =>
     Effect.gen(function* () {
       const shows = FunctionAgent.make("shows", (_, { seed, options, text }) =>
-        JSON.stringify([seed, options, text("system", "Be brief."), text("other", "Yes.")]),
+        JSON.stringify([seed, options, text("system", "Be brief."), text("my_rules", "Yes.")]),
       )
-      const settings = { options: { top_k: 3 }, texts: { other: "No." } }
+      const settings = { options: { top_k: 3 }, texts: { my_rules: "No." } }
       const { agent, decoded } = yield* made(shows, settings)
       const ask = Effect.map(agent.act({ _tag: "Observation", text: "?" }), ({ outcome }) =>
         outcome._tag === "Act" ? JSON.parse(outcome.action) : null,
@@ -203,9 +203,10 @@ describe("an agent that is a function", () => {
       const [seed, ...rest] = yield* Effect.provideService(ask, AskedTexts, (name, own) => void (asked[name] = own))
       assert.deepStrictEqual(rest, [{ topK: 3 }, "Be brief.", "No."])
       assert.deepStrictEqual((yield* ask)[0], seed)
-      assert.deepStrictEqual(asked, { system: "Be brief.", other: "Yes." })
-      assert.deepStrictEqual(decoded.texts(asked), { system: "Be brief.", other: "No." })
-      assert.deepStrictEqual(decoded.texts(), { other: "No." })
+      assert.deepStrictEqual(asked, { system: "Be brief.", my_rules: "Yes." })
+      assert.deepStrictEqual(decoded.texts(asked), { system: "Be brief.", my_rules: "No." })
+      assert.deepStrictEqual(decoded.texts(), { my_rules: "No." })
+      assert.deepStrictEqual(decoded.config["texts"], { my_rules: "No." })
       const other = yield* Effect.provideService(decoded.make, AgentTexts, { system: "Be long." }).pipe(
         Effect.provideService(Lm, Scripted.make(Scripted.echo)),
       )
@@ -335,7 +336,9 @@ describe("an agent that is a function", () => {
       const stopped = yield* evaluated({ agent: paid, workers: 1 }, kept)
       assert.strictEqual(stopped.result._tag, "Failure")
       isBroken = false
-      const resumed = yield* evaluated({ agent: paid, workers: 1 }, kept)
+      // How long a turn may take, and how often it is tried, decides no answer.
+      const patient = { type: paid, timeout_s: 1200, max_retries: 1, concurrency: 2 }
+      const resumed = yield* evaluated({ agent: patient, workers: 1 }, kept)
       assert.strictEqual(resumed.result._tag, "Success", JSON.stringify(resumed.result))
       assert.strictEqual(asked.filter((text) => text.includes("Japan")).length, 1)
       assert.strictEqual(table(resumed).length, 2)

@@ -43,7 +43,11 @@ describe("an agent that is a server", () => {
   it.live("gets the task as JSON, with its options and its token", () =>
     Effect.gen(function* () {
       const { url, asked } = yield* server(() => ({ body: "4\n" }))
-      const { outcome, calls } = yield* asks(url, { options: { top_k: 3 }, token_variable: "AGENT_TOKEN" })
+      const { outcome, calls } = yield* asks(url, {
+        options: { top_k: 3 },
+        texts: { my_rules: "Be brief.", ownRules: "" },
+        token_variable: "AGENT_TOKEN",
+      })
       assert.deepStrictEqual(outcome, { _tag: "Act", action: "4", reward: 0 })
       assert.strictEqual(calls.length, 1)
       const [{ authorization, task }] = asked
@@ -54,7 +58,7 @@ describe("an agent that is a server", () => {
         tools: [],
         tool_results: [],
         options: { top_k: 3 },
-        texts: {},
+        texts: { my_rules: "Be brief.", ownRules: "" },
         model: null,
       })
     }),

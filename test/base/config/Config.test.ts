@@ -296,6 +296,30 @@ describe("spelling", () => {
     assert.deepStrictEqual(snake, { some_key: [{ inner_key: "a_b" }], _tag: "LastN", when: date })
     assert.deepStrictEqual(toCamelCase(snake), tree)
   })
+
+  it("leaves the names in data as they are: records, and texts of agents", () => {
+    const agent = { texts: { my_rules: "a", ownRules: "b" }, items: [{ user_id: 1 }] }
+    for (const convert of [toCamelCase, toSnakeCase]) assert.deepStrictEqual(convert({ agent }), { agent })
+    // An agent or a run may have one of these names, but has settings.
+    const named = { agents: { texts: { max_retries: 1 } }, runs: { items: { max_steps: 2 } } }
+    assert.deepStrictEqual(toCamelCase(named), {
+      agents: { texts: { maxRetries: 1 } },
+      runs: { items: { maxSteps: 2 } },
+    })
+  })
+
+  it.effect("leaves the names in data as they are in overrides, too", () =>
+    Effect.gen(function* () {
+      const { value } = yield* applyOverrides({ agent: { texts: { my_rules: "a" } } }, [
+        { path: "agent.texts.my_rules", value: "b", source: "--set" },
+        { path: "other_agent.texts", value: { your_rules: "c" }, source: "--set" },
+      ])
+      assert.deepStrictEqual(value, {
+        agent: { texts: { my_rules: "b" } },
+        otherAgent: { texts: { your_rules: "c" } },
+      })
+    }),
+  )
 })
 
 describe("closest", () => {

@@ -1,6 +1,6 @@
 /** Makes the kinds of agents with code of their own: the settings that all of them have, and how their configs are decoded. */
 import { Effect, Schema, Semaphore } from "effect"
-import { camelCase, type ConfigError, decode, isPlain, type Plain } from "../../../base/config/Config.ts"
+import { type ConfigError, decode, isPlain, type Plain } from "../../../base/config/Config.ts"
 import { atOnce, bounded, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 import { Lm, type LmService } from "../../lm/Lm.ts"
 import { LmConfig } from "../../lm/LmConfig.ts"
@@ -30,7 +30,7 @@ export const fields = <Type extends string>(type: Type) => ({
   options: withDefault(Schema.Record(Schema.String, Schema.Json), {}),
   /**
    * Texts that replace the agent's own, by the names with which it asks for them: a record, `texts.json`, the folder of a run
-   * that learned texts, or pairs of a name and a text.
+   * that learned texts, or pairs of a name and a text. Names stay as they are written.
    */
   texts: withDefault(Schema.Union([NamedTexts, Schema.Record(Schema.String, Schema.String)]), {}),
   /** The seconds after which a turn without an answer fails. */
@@ -86,10 +86,8 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
   decode: Effect.fnUntraced(function* (plain: Plain, from: From) {
     const config = yield* decode(schema, plain, from)
     const encoded: unknown = Schema.encodeSync(schema)(config)
-    /** The texts of the config. The keys of a record are in camelCase, but the names of texts need not be. */
+    /** The texts of the config. */
     const given = yield* readOutsideTexts(config.texts, from)
-    const byName: Readonly<Record<string, string | undefined>> = given
-    const givenFor = (name: string): string | undefined => byName[name] ?? byName[camelCase(name)]
     const permitted = permit(
       config,
       { byName: given, file: typeof config.texts === "string" ? config.texts : null },
@@ -104,18 +102,10 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
       },
       lmConfig,
       permit: permitted,
-      texts: (own = {}) => {
-        const asked = Object.fromEntries(Object.entries(own).map(([name, value]) => [name, givenFor(name) ?? value]))
-        const names = new Set(Object.keys(asked).map(camelCase))
-        const others = Object.entries(given).filter(([name]) => !names.has(camelCase(name)))
-        return { ...Object.fromEntries(others), ...asked }
-      },
+      texts: (own = {}) => ({ ...own, ...given }),
       make: Effect.gen(function* () {
         yield* permitted
-        const replaced: Readonly<Record<string, string | undefined>> = yield* AgentTexts
-        const texts = { ...given, ...replaced }
-        const textFor = (name: string): string | undefined =>
-          replaced[name] ?? replaced[camelCase(name)] ?? givenFor(name)
+        const texts: Readonly<Record<string, string | undefined>> = { ...given, ...(yield* AgentTexts) }
         return make({
           type,
           lm: modelOf(config, yield* Lm),
@@ -128,7 +118,7 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
             Effect.flatMap(AskedTexts, (asked) => {
               const text = (name: string, own: string): string => {
                 asked(name, own)
-                return textFor(name) ?? own
+                return texts[name] ?? own
               }
               return ask({ config, text, texts })(turn)
             }),

@@ -76,11 +76,12 @@ const unasked: LmService = {
 
 const sectionName = (prefix: ReadonlyArray<string>): string => convertPath(prefix, snakeCase).join(".")
 
+/** An agent's settings that decide no answer: how long it may take, how often it is asked again, and how much at once. */
+const operational: ReadonlySet<string> = new Set(["verbose", "timeoutS", "maxRetries", "concurrency", "maxAnswerMb"])
+
 /** Returns an agent's settings that must be the same when a run is resumed. Retries, limits and budgets may change. */
-export const agentIdentity = (
-  { verbose: _verbose, lmConfig: _all, ...agent }: Plain,
-  lmConfig: LmConfig | null,
-): Plain => {
+export const agentIdentity = ({ lmConfig: _all, ...config }: Plain, lmConfig: LmConfig | null): Plain => {
+  const agent = Object.fromEntries(Object.entries(config).filter(([key]) => !operational.has(key)))
   if (lmConfig === null) return { ...agent, lmConfig }
   const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
   return {

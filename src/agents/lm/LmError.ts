@@ -55,6 +55,13 @@ export const withheld = (model: string): LmError =>
 export const isFinal = (error: { readonly _tag: string }): error is LmError =>
   error._tag === "LmError" && "reason" in error && (error.reason === "unauthorised" || error.reason === "budget")
 
+/** Tells whether a call failed through no fault of the agent: its model could not be reached, or may not be asked. */
+export const isOutage = (error: { readonly _tag: string }): error is LmError =>
+  isFinal(error) ||
+  (error._tag === "LmError" &&
+    "reason" in error &&
+    ["exhausted", "unavailable", "cache"].includes(String(error.reason)))
+
 /** Tells whether an error means that the run has spent its budget, so that it stops and can be resumed with a larger one. */
 export const isSpent = (error: { readonly _tag: string }): boolean =>
   error._tag === "LmError" && "reason" in error && error.reason === "budget"

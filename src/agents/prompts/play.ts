@@ -22,7 +22,7 @@ import type { SpendingCounter } from "../lm/middleware/budgeted.ts"
 import { SamplingSeed } from "../lm/middleware/seeded.ts"
 import { CallContext, type LmService } from "../lm/Lm.ts"
 import { type LmConfig, type Price, request as lmRequest } from "../lm/LmConfig.ts"
-import { LmError } from "../lm/LmError.ts"
+import { isOutage as isCallOutage, LmError } from "../lm/LmError.ts"
 import type { DatasetError, TaskSet } from "../task/TaskSet.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -95,8 +95,7 @@ export interface Player {
  * texts are not at fault: such a score would be wrong, and would remain wrong after a resume.
  */
 const isOutage = (error: EpisodeFailure | DatasetError): error is LmError | DatasetError =>
-  error._tag === "DatasetError" ||
-  (error._tag === "LmError" && ["exhausted", "unavailable", "cache", "unauthorised", "budget"].includes(error.reason))
+  error._tag === "DatasetError" || isCallOutage(error)
 
 /** Removes the suggested setting from an error of the reflection model: it belongs to another model of the config. */
 const withoutRemedy = ({ model, reason, attempts, message }: LmError): LmError =>

@@ -17,6 +17,7 @@ import { AgentError } from "../AgentError.ts"
 import { incompleteFeedback, isIncomplete } from "../Conversation.ts"
 import { type Parser, refused } from "../Parser.ts"
 import { answerOf, type OutsideAnswer, type OutsideTask, reasonOf } from "./answers.ts"
+import { makeOutages } from "./outages.ts"
 
 /** The model of an agent with code of its own. All its calls pass our limits, budget, retries and cache, and are recorded. */
 export interface AgentModel {
@@ -166,8 +167,10 @@ const modelFor = Effect.fnUntraced(function* (
 })
 
 /** Asks the agent once, and reads its answer. Returns it with the recorded calls and the agent's own reward. */
-const attempt = Effect.fnUntraced(function* (parts: OutsideParts, task: OutsideTask) {
-  const { type, timeoutS, ask } = parts
+const attempt = Effect.fnUntraced(function* (unwatched: OutsideParts, task: OutsideTask) {
+  const { type, timeoutS, ask, lm } = unwatched
+  const { watched, reported } = makeOutages()
+  const parts = lm === null ? unwatched : { ...unwatched, lm: { ...lm, service: watched(lm.service) } }
   const recorder = new CallRecorder()
   let opened: GatewaySession | null = null
   const scope = yield* Effect.scope
@@ -181,8 +184,10 @@ const attempt = Effect.fnUntraced(function* (parts: OutsideParts, task: OutsideT
   const seed = stream((yield* SamplingSeed) ?? 0, "agent", step, task.toolResults.length).uint32() >>> 1
   const model = yield* modelFor(parts, recorder, session)
   const late = Effect.suspend(() => failure(type, `it gave no answer within ${timeoutS} s (timeout_s)`))
-  const returned = yield* within(ask({ task, model, session, seed }), timeoutS, late)
-  const answer = yield* answerOf(type, returned)
+  const answer = yield* within(ask({ task, model, session, seed }), timeoutS, late).pipe(
+    Effect.flatMap((returned) => answerOf(type, returned)),
+    reported,
+  )
   const reward = opened === null ? 0 : ((yield* rewardOf(opened)) ?? 0)
   return { answer, calls: recorder.calls(), reward }
 }, Effect.scoped)

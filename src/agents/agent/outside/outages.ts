@@ -7,7 +7,7 @@ import type { AgentFailure } from "../Agent.ts"
 import { isFinal, isOutage, type LmError } from "../../lm/LmError.ts"
 import type { Middleware } from "../../lm/Lm.ts"
 
-export interface Outages {
+interface Outages {
   /** Keeps the failures of a model's calls. */
   readonly watched: Middleware
   /** Fails with the error of the model if the turn has failed, or if its answer cannot count. */

@@ -1,5 +1,6 @@
 /** The Schemas of the results of a run that learns prompts: of its `metrics.json` and its `candidates.json`. */
 import { Schema } from "effect"
+import { naturalInt } from "../../base/config/fields.ts"
 import { Interval } from "../../base/statistics/intervals.ts"
 import { Paired } from "../../base/statistics/paired.ts"
 import { RunResult } from "../../run/RunResult.ts"
@@ -32,4 +33,4 @@ export const PromptsResult = Schema.Struct({
 export type PromptsResult = typeof PromptsResult.Type
 
 /** The content of `candidates.json`: the state of the search, and the index of the best candidate. */
-export const CandidatesFile = Schema.Struct({ best: Schema.Int, ...SearchState.fields })
+export const CandidatesFile = Schema.Struct({ best: naturalInt, ...SearchState.fields })

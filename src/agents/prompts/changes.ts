@@ -1,11 +1,11 @@
 /**
- * Compares two versions of a text line by line. The command `effect runs texts` and the page show the result. The page loads
- * this file, so it imports nothing.
+ * Compares two versions of an agent's texts line by line. The command `effect runs texts` and the page show the result. The
+ * page loads this file, so it imports nothing.
  *
  * @example
  * ```ts
- * lineChanges("Answer.\nBe brief.", "Answer.\nBe kind.")
- * // [{ kind: "same", line: "Answer." }, { kind: "removed", line: "Be brief." }, { kind: "added", line: "Be kind." }]
+ * textChanges({ style: "Answer.\nBe brief." }, { style: "Answer.\nBe kind." })
+ * // [{ name: "style", lines: [{ kind: "same", line: "Answer." }, { kind: "removed", line: "Be brief." }, …] }]
  * ```
  */
 
@@ -15,8 +15,17 @@ interface LineChange {
   readonly line: string
 }
 
-/** Texts with more lines than this are compared as a whole, because the table of the comparison would be large. */
-const mostLines = 2000
+/** A text that differs between two versions of an agent's texts. */
+interface TextChanges {
+  readonly name: string
+  readonly lines: ReadonlyArray<LineChange>
+}
+
+/**
+ * The number of cells that the tables of all compared texts may have together. A text whose table does not fit is compared as
+ * a whole. Two texts of 2,000 lines fit.
+ */
+const mostCells = 2001 ** 2
 
 /** Returns the lengths of the longest common subsequences of all ends of two lists of lines, row by row. */
 const commonLengths = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): Uint32Array => {
@@ -31,13 +40,8 @@ const commonLengths = (before: ReadonlyArray<string>, after: ReadonlyArray<strin
   return lengths
 }
 
-/** Lists the lines of two versions of a text in order; removed lines come before the added ones that replace them. */
-export const lineChanges = (first: string, second: string): ReadonlyArray<LineChange> => {
-  const before = first === "" ? [] : first.split("\n")
-  const after = second === "" ? [] : second.split("\n")
-  const whole = (lines: ReadonlyArray<string>, kind: LineChange["kind"]) => lines.map((line) => ({ kind, line }))
-  if (before.length > mostLines || after.length > mostLines)
-    return first === second ? whole(before, "same") : [...whole(before, "removed"), ...whole(after, "added")]
+/** Lists the lines of two versions in order; removed lines come before the added ones that replace them. */
+const changesOf = (before: ReadonlyArray<string>, after: ReadonlyArray<string>): ReadonlyArray<LineChange> => {
   const lengths = commonLengths(before, after)
   const width = after.length + 1
   const changes: Array<LineChange> = []
@@ -53,4 +57,26 @@ export const lineChanges = (first: string, second: string): ReadonlyArray<LineCh
     else changes.push({ kind: "added", line: after[column++] })
   }
   return changes
+}
+
+const linesOf = (text: string): ReadonlyArray<string> => (text === "" ? [] : text.split("\n"))
+
+/** Lists the texts of `after` that differ from those in `before`, in order. A text that is new has only added lines. */
+export const textChanges = (
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+): ReadonlyArray<TextChanges> => {
+  let cellsLeft = mostCells
+  return Object.entries(after).flatMap(([name, text]) => {
+    const earlier = Object.hasOwn(before, name) ? before[name] : ""
+    if (earlier === text) return []
+    const [first, second] = [linesOf(earlier), linesOf(text)]
+    const cells = (first.length + 1) * (second.length + 1)
+    if (cells > cellsLeft) {
+      const removed = first.map((line): LineChange => ({ kind: "removed", line }))
+      return [{ name, lines: [...removed, ...second.map((line): LineChange => ({ kind: "added", line }))] }]
+    }
+    cellsLeft -= cells
+    return [{ name, lines: changesOf(first, second) }]
+  })
 }

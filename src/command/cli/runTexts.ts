@@ -60,11 +60,9 @@ export const runTexts = Flags.subcommand(
     })
     if (input.json) return yield* writeJson({ run, best, candidate: chosen, before, after })
     yield* writeOut(table(["candidate", "from", "validation", "found after"], rows))
-    for (const [name, text] of Object.entries(after)) {
-      const lines = changes.lineChanges(before[name] ?? "", text)
-      if (lines.every(({ kind }) => kind === "same")) continue
-      yield* writeOut(`\n${colored("bold", name)}  candidate 0 → ${chosen}\n`)
-      for (const { kind, line } of lines) yield* writeOut(`${shown(kind, line)}\n`)
+    for (const { name, lines } of changes.textChanges(before, after)) {
+      yield* writeOut(`\n${colored("bold", harmless(name))}  candidate 0 → ${chosen}\n`)
+      yield* writeOut(lines.map(({ kind, line }) => `${shown(kind, line)}\n`).join(""))
     }
     if (best === 0) yield* writeOut("\nno candidate is better than the seed\n")
     else if (chosen === 0) yield* writeOut("\ncandidate 0 is the seed itself\n")

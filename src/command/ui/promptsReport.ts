@@ -28,7 +28,10 @@ export const promptsReport = (text: string | undefined) => {
   const file = text === undefined ? undefined : Option.getOrUndefined(decode(parsed(text)))
   if (file === undefined || !isTree(file)) return null
   const { best, candidates, iterations, metricCalls } = file
-  const highest = candidates[0].scores.map((_, task) => Math.max(...candidates.map(({ scores }) => scores[task])))
+  // A file may have more candidates than a call may have arguments, so `Math.max(...)` would fail.
+  const highest = candidates[0].scores.map((first, task) =>
+    candidates.reduce((most, { scores }) => Math.max(most, scores[task]), first),
+  )
   const shown = candidates.slice(0, mostCandidates).map(({ texts, parents, scores, foundAfter }) => ({
     texts,
     parents,

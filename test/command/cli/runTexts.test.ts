@@ -16,16 +16,24 @@ const candidate = (text: string, parents: ReadonlyArray<number>, scores: Readonl
   foundAfter: 4 * parents.length,
 })
 
-/** Returns what the command prints about a run whose best candidate is `best`. */
-const texts = async (best: number, ...args: ReadonlyArray<string>): Promise<string> => {
-  const run = join(folder, "run")
-  mkdirSync(run, { recursive: true })
-  writeFileSync(join(run, "config.yaml"), "kind: prompts\n")
+type TestCandidate = ReturnType<typeof candidate>
+
+const usual = [candidate("Be brief.", [], [0, 0]), candidate("Be kind.", [0], [1, 1])]
+
+/** Runs the command for a run with these candidates, of which `best` is the best. */
+const run = (best: number, args: ReadonlyArray<string>, candidates: ReadonlyArray<TestCandidate> = usual) => {
+  const place = join(folder, "run")
+  mkdirSync(place, { recursive: true })
+  writeFileSync(join(place, "config.yaml"), "kind: prompts\n")
   const merges = { due: 0, accepted: 0, isNext: false, triplets: [], origins: [] }
-  const candidates = [candidate("Be brief.", [], [0, 0]), candidate("Be kind.", [0], [1, 1])]
   const file = { best, candidates, iterations: [], metricCalls: 4, tokens: 0, merges }
-  writeFileSync(join(run, "candidates.json"), JSON.stringify(file))
-  const { code, stdout, stderr } = await effect(["runs", "texts", run, ...args], folder)
+  writeFileSync(join(place, "candidates.json"), JSON.stringify(file))
+  return effect(["runs", "texts", place, ...args], folder)
+}
+
+/** Returns what the command prints. */
+const texts = async (best: number, ...args: ReadonlyArray<string>): Promise<string> => {
+  const { code, stdout, stderr } = await run(best, args)
   assert.strictEqual(code, 0, stderr)
   return stdout
 }
@@ -47,5 +55,24 @@ describe("the texts of a run that learns prompts", () => {
     const other = await texts(0, "--candidate", "1")
     assert.include(other, "+ Be kind.\n")
     assert.include(other, none)
+  })
+})
+
+describe("the texts of somebody else's run", () => {
+  it("may have any names, and control no terminal", async () => {
+    const [seed, other] = usual
+    const named = { ...other, texts: JSON.parse('{ "__proto__": "x\\u001b[3J", "\\u001b[2Jb": "y" }') }
+    const { code, stdout, stderr } = await run(1, [], [seed, named])
+    assert.strictEqual(code, 0, stderr)
+    assert.match(stdout, /^__proto__ {2}candidate 0 → 1\n\+ x/m)
+    assert.match(stdout, /^\+ y$/m)
+    assert.notInclude(stdout, "\u001b")
+  })
+
+  it("are refused in one line if no candidate is the best", async () => {
+    const { code, stderr } = await run(-1, [])
+    assert.strictEqual(code, 2)
+    assert.match(stderr, /candidates\.json: .*greater than or equal to 0; at \["best"\]/)
+    assert.notInclude(stderr, "TypeError")
   })
 })

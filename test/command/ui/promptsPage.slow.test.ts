@@ -23,6 +23,13 @@ inBrowser("a run that learns prompts", ({ page, served, text }) => {
         assert.match(await text(".prompts"), /candidate \d+ \(best\) from \d+: 0\.\d+ \[/)
         assert.strictEqual(await page.evaluate("document.querySelectorAll('.prompts img').length"), 0)
         assert.match(await text(".prompts .added"), /^\+ /)
+        // The changes of a candidate are drawn when it is opened.
+        const drawn = "document.querySelectorAll('.prompts .changes').length"
+        const closed = "document.querySelectorAll('.prompts details:not([open])')"
+        const before = Number(await page.evaluate(drawn))
+        assert.strictEqual(await page.evaluate(`[...${closed}].filter((one) => one.children.length > 1).length`), 0)
+        await page.evaluate(`${closed}[0].open = true`)
+        await page.until(`${drawn} > ${before}`)
         // Charts of the validations are there as for a training.
         assert.strictEqual(await page.evaluate("document.querySelector('.report').hidden"), true)
       })

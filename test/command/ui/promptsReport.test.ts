@@ -31,6 +31,16 @@ describe("the candidates on a run's page", () => {
     )
   })
 
+  it("may be more than a call may have arguments", () => {
+    const many = Array.from({ length: 130_000 }, (_, index) => candidate("", index === 0 ? [] : [0], [index % 2]))
+    const report = promptsReport(file(many))
+    assert.deepInclude(report, { left: 129_500 })
+    assert.deepStrictEqual(
+      report?.candidates.slice(0, 3).map(({ inFront }) => inFront),
+      [0, 1, 0],
+    )
+  })
+
   it("are left out if the file is missing or damaged", () => {
     const seed = candidate("a", [], [0, 1])
     assert.isNull(promptsReport(undefined))
@@ -39,6 +49,7 @@ describe("the candidates on a run's page", () => {
       "{}",
       file([]),
       file([seed], 1),
+      file([seed], -1),
       file([candidate("a", [0], [0, 1])]),
       file([seed, candidate("b", [2], [1, 1]), candidate("c", [1], [1, 1])]),
       file([seed, candidate("b", [0], [1])]),

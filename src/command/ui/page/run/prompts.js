@@ -1,21 +1,36 @@
 /** Makes the section of a run that learns prompts: its tree of candidates, with their scores and what each has changed. */
-import { lineChanges } from "../../../../agents/prompts/changes.ts"
+import { textChanges } from "../../../../agents/prompts/changes.ts"
 import { el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
 const signs = { same: " ", removed: "−", added: "+" }
 
-/** Makes the lines of a text that differ from those of its parent. Texts come from models: they are only ever text. */
-const changesOf = (name, before, after) => {
-  const lines = lineChanges(before ?? "", after)
-  if (lines.every(({ kind }) => kind === "same")) return []
+/** The number of lines that are shown of one candidate. More would hang the tab. */
+const mostLines = 5000
+
+/** Makes the texts that differ from those of the parent. Texts come from models: they are only ever text. */
+const changesOf = (before, after) => {
+  let left = mostLines
+  const texts = textChanges(before, after).map(({ name, lines }) => {
+    const shown = lines.slice(0, left)
+    left -= shown.length
+    const elements = shown.map(({ kind, line }) => el(`span.${kind}`, `${signs[kind]} ${line}\n`))
+    return { hidden: lines.length - shown.length, elements: shown.length === 0 ? [] : [el("h3", name), el("pre.changes", elements)] } // prettier-ignore
+  })
+  const hidden = texts.reduce((sum, text) => sum + text.hidden, 0)
   return [
-    el("h3", name),
-    el(
-      "pre.changes",
-      lines.map(({ kind, line }) => el(`span.${kind}`, `${signs[kind]} ${line}\n`)),
-    ),
+    ...texts.flatMap(({ elements }) => elements),
+    hidden > 0 && el("p.quiet", `${number(hidden)} more lines are in candidates.json`),
   ]
+}
+
+/** Makes a part that draws its changes when it is first opened, because a run may have hundreds of candidates. */
+const foldOf = (isOpen, title, changes) => {
+  const details = el("details", { open: isOpen }, el("summary", title), isOpen && changes())
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(...changes().filter(Boolean))
+  })
+  return details
 }
 
 const titleOf = ({ parents, mean, low, high, inFront, tasks, foundAfter }, index, best) => {
@@ -32,11 +47,11 @@ const branchOf = (index, report) => {
   const { candidates, best } = report
   const candidate = candidates[index]
   const parent = candidates[candidate.parents[0]]?.texts ?? {}
-  const changes = Object.entries(candidate.texts).flatMap(([name, text]) => changesOf(name, parent[name], text))
+  const changes = () => changesOf(parent, candidate.texts)
   const children = candidates.flatMap(({ parents }, child) => (parents[0] === index ? [child] : []))
   return el(
     "li",
-    el("details", { open: index === best && index > 0 }, el("summary", titleOf(candidate, index, best)), changes),
+    foldOf(index === best && index > 0, titleOf(candidate, index, best), changes),
     children.length > 0 && el("ul", children.map((child) => branchOf(child, report))), // prettier-ignore
   )
 }

@@ -1,4 +1,6 @@
 import { assert, describe, it } from "vitest"
+import { stream } from "../../../src/base/rng/Rng.ts"
+import { quantile } from "../../../src/base/statistics/resampling.ts"
 import { agreementOf, cohensKappa, type RatingPair } from "../../../src/base/statistics/agreement.ts"
 
 /** The pairs of a table: row `i`, column `j` counts the items that the raters gave the categories i and j. */
@@ -40,6 +42,31 @@ describe("Cohen's kappa", () => {
     assert.closeTo(result?.low ?? NaN, 0.151, 0.04)
     assert.closeTo(result?.high ?? NaN, 0.649, 0.04)
     assert.deepInclude(result, { items: 50, pairs: 50, agreement: 0.7 })
+  })
+
+  it("has the interval of resampling the pairs one by one", () => {
+    const items = pairsOf([[4, 2], [1, 5]]).map((pair, at) => (at % 3 === 0 ? [pair, pair] : [pair])) // prettier-ignore
+    const random = stream(3, "kappa", items.length)
+    const kappas = Array.from({ length: 300 }, () => cohensKappa(items.flatMap(() => items[random.integer(items.length)])))
+    const sorted = Float64Array.from(kappas.filter((kappa) => kappa !== undefined)).sort()
+    const { low, high } = agreementOf(items, { seed: 3, resamples: 300 }) ?? {}
+    assert.deepEqual([low, high], [(1 - 0.95) / 2, (1 + 0.95) / 2].map((share) => quantile(sorted, share)))
+  })
+
+  it("has the normal interval for many items or pairs, without resampling", () => {
+    // Fleiss, Cohen and Everitt (1969): for shares of these tables, the standard error is 0.127 times the root of 50 / n.
+    const table = [[2000, 500], [1000, 1500]] // prettier-ignore
+    const many = pairsOf(table).map((pair) => [pair])
+    const error = 0.127 / Math.sqrt(100)
+    const normal = agreementOf(many)
+    assert.deepEqual(agreementOf(many, { seed: 4 }), normal)
+    assert.closeTo(normal?.low ?? NaN, 0.4 - 1.96 * error, 1e-4)
+    assert.closeTo(normal?.high ?? NaN, 0.4 + 1.96 * error, 1e-4)
+    // Repeated answers show no more than one answer each.
+    const repeated = pairsOf([[20, 5], [10, 15]]).map((pair) => Array.from({ length: 2000 }, () => pair)) // prettier-ignore
+    const ofFew = agreementOf(repeated)
+    assert.deepInclude(ofFew, { items: 50, pairs: 100_000 })
+    assert.closeTo((ofFew?.high ?? 0) - (ofFew?.low ?? 0), 2 * 1.96 * 0.127, 2e-3)
   })
 
   it("is as uncertain for answers that are repeated as for one answer each", () => {

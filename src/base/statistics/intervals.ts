@@ -57,9 +57,12 @@ export const manyValues = 5_000
 /**
  * Computes the confidence interval of a mean by the bootstrap, or for `manyValues` and more by the normal distribution.
  */
-const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
+const intervalOfMean = (
+  values: ReadonlyArray<number>,
+  how: Resampling & { readonly normalFrom?: number },
+): Interval => {
   const mean = meanOf(values)
-  if (values.length >= manyValues) {
+  if (values.length >= (how.normalFrom ?? manyValues)) {
     const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1)
     const half = normalQuantile((1 + (how.confidence ?? 0.95)) / 2) * Math.sqrt(variance / values.length)
     return { mean, low: mean - half, high: mean + half }
@@ -72,10 +75,13 @@ const intervalOfMean = (values: ReadonlyArray<number>, how: Resampling = {}): In
 const isBinary = (value: number): boolean => value === 0 || value === 1
 
 /**
- * Computes the confidence interval of a mean: Wilson's if all values are 0 or 1, otherwise that of `intervalOfMean`.
- * Throws a RangeError if there are no values.
+ * Computes the confidence interval of a mean: Wilson's if all values are 0 or 1, otherwise that of `intervalOfMean`, which counts a
+ * mean of `normalFrom` values and more as normally distributed. Throws a RangeError if there are no values.
  */
-export const interval = (values: ReadonlyArray<number>, how: Resampling = {}): Interval => {
+export const interval = (
+  values: ReadonlyArray<number>,
+  how: Resampling & { readonly normalFrom?: number } = {},
+): Interval => {
   if (values.length === 0) throw new RangeError("interval: there are no values")
   if (!values.every(isBinary)) return intervalOfMean(values, how)
   return wilson(meanOf(values) * values.length, values.length, how.confidence)

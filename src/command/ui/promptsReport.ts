@@ -10,6 +10,14 @@ import { parsed } from "./json.ts"
 /** The page shows at most so many candidates. */
 const mostCandidates = 500
 
+/**
+ * From so many tasks on, an interval is the normal one. Resampling the scores of hundreds of candidates would keep the server
+ * from answering, and the page reads the file again at each change.
+ */
+const normalFrom = 30
+/** For fewer tasks, so many resamples are enough for a chart. */
+const resamples = 200
+
 const decode = Schema.decodeUnknownOption(CandidatesFile)
 
 /** Tells whether each candidate was made from earlier ones, so that they form a tree, and has scores on the same tasks. */
@@ -36,7 +44,7 @@ export const promptsReport = (text: string | undefined) => {
     texts,
     parents,
     foundAfter,
-    ...interval(scores),
+    ...interval(scores, { normalFrom, resamples }),
     tasks: scores.length,
     /** The number of tasks on which no candidate is better. */
     inFront: scores.filter((score, task) => score === highest[task]).length,

@@ -47,10 +47,15 @@ describe("Cohen's kappa", () => {
   it("has the interval of resampling the pairs one by one", () => {
     const items = pairsOf([[4, 2], [1, 5]]).map((pair, at) => (at % 3 === 0 ? [pair, pair] : [pair])) // prettier-ignore
     const random = stream(3, "kappa", items.length)
-    const kappas = Array.from({ length: 300 }, () => cohensKappa(items.flatMap(() => items[random.integer(items.length)])))
+    const kappas = Array.from({ length: 300 }, () =>
+      cohensKappa(items.flatMap(() => items[random.integer(items.length)])),
+    )
     const sorted = Float64Array.from(kappas.filter((kappa) => kappa !== undefined)).sort()
     const { low, high } = agreementOf(items, { seed: 3, resamples: 300 }) ?? {}
-    assert.deepEqual([low, high], [(1 - 0.95) / 2, (1 + 0.95) / 2].map((share) => quantile(sorted, share)))
+    assert.deepEqual(
+      [low, high],
+      [(1 - 0.95) / 2, (1 + 0.95) / 2].map((share) => quantile(sorted, share)),
+    )
   })
 
   it("has the normal interval for many items or pairs, without resampling", () => {

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { bootstrap, meanOf } from "../../../src/base/statistics/resampling.ts"
 import { promptsReport } from "../../../src/command/ui/promptsReport.ts"
 
 const candidate = (text: string, parents: ReadonlyArray<number>, scores: ReadonlyArray<number>) => ({
@@ -39,6 +40,18 @@ describe("the candidates on a run's page", () => {
       report?.candidates.slice(0, 3).map(({ inFront }) => inFront),
       [0, 1, 0],
     )
+  })
+
+  it("have intervals of few samples, or normal ones for many tasks, so that the page does not wait", () => {
+    const scores = Array.from({ length: 300 }, (_, task) => (task % 10) / 10)
+    const of = (values: ReadonlyArray<number>) => promptsReport(file([candidate("a", [], values)]))?.candidates[0]
+    const { mean = NaN, low, high } = of(scores) ?? {}
+    const half = (1.959964 * Math.sqrt((300 * 0.0825) / 299)) / Math.sqrt(300)
+    assert.closeTo(low ?? NaN, mean - half, 1e-6)
+    assert.closeTo(high ?? NaN, mean + half, 1e-6)
+    const few = of(scores.slice(0, 20))
+    const [lowest, highest] = bootstrap(scores.slice(0, 20), meanOf, { resamples: 200 })
+    assert.deepInclude(few, { low: lowest, high: highest })
   })
 
   it("are left out if the file is missing or damaged", () => {

@@ -18,7 +18,7 @@ describe("effect eval tasks.yaml", () => {
         "reads | pass@2 | 0.333 | 0.097 to 0.700 | 6",
         "reads | part=even | 0.667 | 0.208 to 0.939 | 3",
         "agent | episodes | failed | calls | input tokens | output tokens | cost",
-        "reads − says_rome | exact | +0.167 | -0.333 to 0.667 | 2 | 1 | 6 | 1 | McNemar",
+        "reads − says_rome | exact | +0.167 | -0.398 to 0.630 | 2 | 1 | 6 | 1 | McNemar",
       ])
       assert.include(stderr, "24 of 24 episodes (100 %)")
 
@@ -63,7 +63,7 @@ describe("effect eval tasks.yaml", () => {
       )
       const text = told(await effect(["eval", run, repeated.runDir])).stdout
       assert.include(text, `before  ${run}\n`)
-      assert.include(cells(text), "reads − reads (before) | exact | 0.000 | 0.000 to 0.000 | 0 | 0 | 6 | 1 | McNemar")
+      assert.include(cells(text), "reads − reads (before) | exact | 0.000 | -0.390 to 0.390 | 0 | 0 | 6 | 1 | McNemar")
       const to = ["--set", `compare_to=${run}`, "--set", "repeats=1", "--results-dir", results, "--json", "--quiet"]
       const { report } = resultOf(told(await effect(["eval", file, ...to])))
       assert.include(JSON.stringify(report), '"left":"reads (before)","right":"reads"')

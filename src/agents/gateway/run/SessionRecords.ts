@@ -71,7 +71,7 @@ export class SessionRecords {
     const record = this.open.get(entry.id)
     if (record === undefined) return undefined
     if (entry._tag === "Call") this.addCall(record, entry)
-    else if (entry._tag === "Rewarded") record.reward = entry.reward
+    else if (entry._tag === "Rewarded") record.reward ??= entry.reward
     else if (entry._tag === "Ended") return this.end(record, entry)
     return undefined
   }

@@ -42,32 +42,55 @@ export const sameMessage = (one: ChatMessage, other: ChatMessage): boolean => {
   )
 }
 
-/** Tells whether messages begin with the messages and the answer of an earlier call. */
-const continuesCall = (messages: ReadonlyArray<ChatMessage>, { messages: before, completion }: Call): boolean => {
-  if (messages.length <= before.length || !sameMessage(messages[before.length], asMessage(completion))) return false
-  for (let at = before.length - 1; at >= 0; at--) if (!sameMessage(messages[at], before[at])) return false
-  return true
+/** Returns a text that two messages have in common if, and only if, they are the same for `sameMessage`. */
+const digestOf = (message: ChatMessage): string => {
+  const calls = callsOf(message).map(({ name, arguments: text }) => {
+    const value = parsedJson(text)
+    return value === undefined ? [name, text] : [name, canonical(value), "json"]
+  })
+  return JSON.stringify([message.role, message.content.trimEnd(), calls])
 }
 
-/** Identifies an answer and its position among the messages, to find the calls that a later call may continue. */
-const keyOf = (position: number, answer: ChatMessage): string => {
-  const names = callsOf(answer).map(({ name }) => name)
-  return JSON.stringify([position, answer.content.trimEnd(), names])
+/** Numbers the beginnings of conversations: equal lists of messages have the same number. */
+class Beginnings {
+  private readonly digests = new WeakMap<ChatMessage, number>()
+  private readonly messages = new Map<string, number>()
+  private readonly numbers = new Map<string, number>()
+
+  /** Returns the number of the beginning `before`, followed by a message. The empty beginning is 0. */
+  after(before: number, message: ChatMessage): number {
+    const key = `${before} ${this.messageNumber(message)}`
+    const number = this.numbers.get(key) ?? this.numbers.size + 1
+    this.numbers.set(key, number)
+    return number
+  }
+
+  private messageNumber(message: ChatMessage): number {
+    const known = this.digests.get(message)
+    if (known !== undefined) return known
+    const digest = digestOf(message)
+    const number = this.messages.get(digest) ?? this.messages.size
+    this.messages.set(digest, number)
+    this.digests.set(message, number)
+    return number
+  }
 }
 
-/** Returns the place of each call, in the order of the calls. */
+/** Returns the place of each call, in the order of the calls. Its time grows with the number of messages of all calls. */
 export const placesOf = (calls: ReadonlyArray<Call>): ReadonlyArray<ConversationPlace> => {
   const places: Array<ConversationPlace> = []
   const continued = new Set<number>()
-  const byAnswer = new Map<string, Array<number>>()
+  const beginnings = new Beginnings()
+  /** The newest call of each beginning that ends with the call's answer. */
+  const byAnswer = new Map<number, number>()
   let conversations = 0
   for (const [index, call] of calls.entries()) {
     let earlier: number | undefined
-    // The longest beginning is the newest call of the conversation.
-    for (let at = call.messages.length - 1; at > 0 && earlier === undefined; at--) {
-      if (call.messages[at].role !== "assistant") continue
-      const candidates = byAnswer.get(keyOf(at, call.messages[at])) ?? []
-      earlier = candidates.findLast((candidate) => continuesCall(call.messages, calls[candidate]))
+    let beginning = 0
+    for (const message of call.messages) {
+      beginning = beginnings.after(beginning, message)
+      // The longest beginning is the newest call of the conversation.
+      earlier = byAnswer.get(beginning) ?? earlier
     }
     const isNext = earlier !== undefined && !continued.has(earlier)
     const place: ConversationPlace =
@@ -76,8 +99,7 @@ export const placesOf = (calls: ReadonlyArray<Call>): ReadonlyArray<Conversation
         : { conversation: conversations++, position: 0, continues: null }
     if (place.continues !== null) continued.add(place.continues)
     places.push(place)
-    const key = keyOf(call.messages.length, asMessage(call.completion))
-    byAnswer.set(key, [...(byAnswer.get(key) ?? []), index])
+    byAnswer.set(beginnings.after(beginning, asMessage(call.completion)), index)
   }
   return places
 }

@@ -212,8 +212,7 @@ const Opening = Schema.Struct({
 type Opening = typeof Opening.Type
 const decodeOpening = Schema.decodeUnknownEffect(Opening)
 
-/** Matches ids of sessions: texts without control characters that may be file names. */
-const validId = /^[^\p{C}/\\]{1,128}$/u
+const isSessionId = Schema.is(Journal.SessionId)
 
 /** Returns the id of a session that is opened without one: the next number that no client has taken. */
 const nextId = ({ sessions, begun }: GatewayState): string => {
@@ -231,7 +230,7 @@ const openSession = Effect.fnUntraced(function* (
 ) {
   const { prepared, sessions, sink, write, seconds } = state
   const id = rest.id ?? nextId(state)
-  if (!validId.test(id)) return yield* badRequest("id: expected a text of 1 to 128 characters, without slashes")
+  if (!isSessionId(id)) return yield* badRequest("id: expected a text of 1 to 128 characters, without slashes")
   if (sessions.isKnown(id)) return yield* gatewayError(409, "session_exists", `the session ${id} exists already`)
   const samplingSeed = stream(prepared.config.seed, "session", id).uint32()
   const { embed, spent } = prepared

@@ -10,11 +10,19 @@ import { sealed, unsealed } from "../../../base/formats/sealedLine.ts"
 import { gatewayJournal } from "../../../run/Layout.ts"
 import type { RunFiles } from "../../../run/store/RunFiles.ts"
 import { ModelCall } from "../../agent/Agent.ts"
+import { isReward } from "../../task/Feedback.ts"
 import { Spending } from "../../lm/middleware/budgeted.ts"
+
+/** The id of a session: a text without control characters that may be the name of a file. */
+export const SessionId = Schema.String.check(Schema.isPattern(/^[^\p{C}/\\]{1,128}$/u))
+
+const notNegative = Schema.isGreaterThanOrEqualTo(0)
+
+const Reward = Schema.Finite.check(Schema.makeFilter(isReward, { expected: "a reward" }))
 
 /** Facts about a session that are known when it begins. */
 export const SessionBegun = Schema.TaggedStruct("Begun", {
-  id: Schema.String,
+  id: SessionId,
   agent: Schema.String,
   groupId: Schema.NullOr(Schema.String),
   tags: Schema.Record(Schema.String, Schema.String),
@@ -23,30 +31,30 @@ export const SessionBegun = Schema.TaggedStruct("Begun", {
 export type SessionBegun = typeof SessionBegun.Type
 
 const CallEnded = Schema.TaggedStruct("Call", {
-  id: Schema.String,
+  id: SessionId,
   /** The number of calls of the session that began before this one. */
-  index: Schema.Int,
+  index: Schema.Int.check(notNegative),
   /** The call; null if it failed. */
   call: Schema.NullOr(ModelCall),
   /** Why the call failed; null if it did not. */
   problem: Schema.NullOr(Schema.String),
-  latencyMillis: Schema.Finite,
+  latencyMillis: Schema.Finite.check(notNegative),
   /** What all calls have spent when this one had ended. */
   spent: Spending,
   /** The seconds that the run had taken when the call had ended. */
-  seconds: Schema.Finite,
+  seconds: Schema.Finite.check(notNegative),
 })
 
 export const JournalEntry = Schema.Union([
   SessionBegun,
   CallEnded,
-  Schema.TaggedStruct("Rewarded", { id: Schema.String, reward: Schema.Finite }),
+  Schema.TaggedStruct("Rewarded", { id: SessionId, reward: Reward }),
   /** A request for embeddings, of which only the spending is recorded. */
-  Schema.TaggedStruct("Embedded", { id: Schema.String, spent: Spending, seconds: Schema.Finite }),
+  Schema.TaggedStruct("Embedded", { id: SessionId, spent: Spending, seconds: Schema.Finite.check(notNegative) }),
   Schema.TaggedStruct("Ended", {
-    id: Schema.String,
+    id: SessionId,
     how: Schema.Literals(["agent", "program", "idle"]),
-    seconds: Schema.Finite,
+    seconds: Schema.Finite.check(notNegative),
   }),
 ])
 export type JournalEntry = typeof JournalEntry.Type

@@ -75,7 +75,12 @@ export const startWriting = Effect.fnUntraced(function* (
   const addRollouts = yield* files.appending(Layout.trainRollouts)
   const finish = Effect.fnUntraced(function* (sessions: ReadonlyArray<EndedSession>) {
     if (sessions.length === 0) return
-    const rollouts = sessions.map(({ session }) => rolloutOf(session))
+    // Other requests are answered between two sessions, because a session may be large.
+    const made = Effect.fnUntraced(function* ({ session }: EndedSession) {
+      yield* Effect.yieldNow
+      return rolloutOf(session)
+    })
+    const rollouts = yield* Effect.forEach(sessions, made)
     yield* addRollouts(rollouts.map(line).join(""))
     yield* recording.emit(sessions.flatMap((ended, at) => eventsOf(ended, rollouts[at])))
   })

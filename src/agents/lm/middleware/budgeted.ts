@@ -16,14 +16,16 @@ import type { Middleware } from "../Lm.ts"
 import type { Budget, Price } from "../LmConfig.ts"
 import { lmError } from "../LmError.ts"
 
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
 /** The totals of a run's calls, as a checkpoint saves them. */
 export const Spending = Schema.Struct({
   /** The number of requests to servers, failed ones included. */
-  calls: Schema.Int,
-  inputTokens: Schema.Int,
-  outputTokens: Schema.Int,
+  calls: Count,
+  inputTokens: Count,
+  outputTokens: Count,
   /** The money spent, in the currency of the prices. */
-  money: Schema.Finite,
+  money: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)),
 })
 export type Spending = typeof Spending.Type
 

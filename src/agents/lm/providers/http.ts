@@ -176,13 +176,20 @@ const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
 /** The largest number of bytes to read from the body of a failed response; error messages show fewer. */
 const failureBytes = 16 * 1024
 
+/** Returns the beginning of the body of a failed response, without the key. */
 const beginningOf = (server: Server, response: HttpClientResponse.HttpClientResponse): Effect.Effect<string, LmError> =>
   Effect.suspend(() => {
+    const keyLength = server.key === null ? 0 : Redacted.value(server.key.secret).length
+    const most = failureBytes + keyLength
     let read = 0
     return response.stream.pipe(
-      Stream.takeUntil(({ length }) => (read += length) >= failureBytes),
+      Stream.takeUntil(({ length }) => (read += length) >= most),
       Stream.runCollect,
-      Effect.map((chunks) => utf8.decode(joined(chunks).subarray(0, failureBytes))),
+      Effect.map((chunks) => {
+        const safe = withoutKey(utf8.decode(joined(chunks).subarray(0, most)), server.key)
+        // The text may have been cut within a key. That part of the key is shorter than the key.
+        return read < most ? safe : safe.slice(0, Math.max(0, safe.length - keyLength))
+      }),
       Effect.mapError(brokenBy(server)),
     )
   })
@@ -263,7 +270,7 @@ const send = Effect.fnUntraced(function* (
   )
   if (response.status >= 200 && response.status < 300) return response
   const text = yield* beginningOf(server, response)
-  if (raw !== null) raw.refusal = { status: response.status, text: withoutKey(text, server.key) }
+  if (raw !== null) raw.refusal = { status: response.status, text }
   const now = yield* Clock.currentTimeMillis
   return yield* refusal(server, response.status, text, retryAfterOf(response.headers, now), url)
 })

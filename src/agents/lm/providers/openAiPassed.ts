@@ -44,13 +44,19 @@ export const passedBody = (body: Plain, request: LmRequest, { tokenIds, extra }:
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-/** Returns the index after the first empty line from `from` on, which ends an event; −1 if there is none. */
-const endOfEvent = (bytes: Uint8Array, from: number): number => {
-  for (let at = bytes.indexOf(lineFeed, from); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) {
-    const next = bytes[at + 1] === carriageReturn ? at + 2 : at + 1
-    if (bytes[next] === lineFeed) return next + 1
+/** Makes the function that returns the indices in the next bytes of a stream at which events end, after their empty line. */
+const makeEventEnds = (): ((bytes: Uint8Array) => ReadonlyArray<number>) => {
+  let isEmptyLine = false
+  return (bytes) => {
+    const ends: Array<number> = []
+    for (let at = 0; at < bytes.length; at++) {
+      const byte = bytes[at]
+      if (byte === lineFeed && isEmptyLine) ends.push(at + 1)
+      if (byte === lineFeed) isEmptyLine = !isEmptyLine
+      else if (byte !== carriageReturn) isEmptyLine = false
+    }
+    return ends
   }
-  return -1
 }
 
 /** Tells whether an event has only the numbers of tokens, which the program did not ask for. */
@@ -67,17 +73,20 @@ const isUsage = (event: Uint8Array): boolean => {
  */
 export const passedBytes = (body: Plain): ((bytes: Uint8Array) => Uint8Array) => {
   if (wantsUsage(body)) return (bytes) => bytes
-  let rest = new Uint8Array()
+  const eventEnds = makeEventEnds()
+  // The pieces of an event whose end has not arrived. They are joined once, because a server may send very long events.
+  let held: Array<Uint8Array> = []
   return (bytes) => {
-    const all = rest.length === 0 ? bytes : joined([rest, bytes])
     const kept: Array<Uint8Array> = []
     let begin = 0
-    for (let end = endOfEvent(all, begin); end >= 0; end = endOfEvent(all, begin)) {
-      const event = all.subarray(begin, end)
+    for (const end of eventEnds(bytes)) {
+      const last = bytes.subarray(begin, end)
+      const event = held.length === 0 ? last : joined([...held, last])
       if (!isUsage(event)) kept.push(event)
+      held = []
       begin = end
     }
-    rest = all.slice(begin)
+    if (begin < bytes.length) held.push(bytes.slice(begin))
     return kept.length === 1 ? kept[0] : joined(kept)
   }
 }

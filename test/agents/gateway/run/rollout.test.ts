@@ -78,6 +78,42 @@ describe("conversations", () => {
     const changed = { ...written, toolCalls: [{ ...add, arguments: '{"a":2,"b":2}' }] }
     assert.strictEqual(placesOf([first, call([...first.messages, changed, result], "4")])[1].continues, null)
   })
+
+  it("read the arguments of each message once, and not for each pair of calls", () => {
+    let read = 0
+    const toolCall = (id: string) => ({
+      id,
+      name: "add",
+      get arguments() {
+        read++
+        return `{"a":1,"${id}":2}`
+      },
+    })
+    const [calls, rounds] = [40, 10]
+    const all = Array.from({ length: calls }, (_, at) => {
+      const turns = Array.from({ length: rounds }, (_, round): ChatMessage => {
+        return { role: "assistant", content: "", toolCalls: [toolCall(`r${round}`)] }
+      })
+      return call([user(`${at}`), ...turns, user("Go on.")], { toolCalls: [toolCall("x")] })
+    })
+    const next = call(after(all[0], result), "3")
+    assert.strictEqual(placesOf([...all, next])[calls].continues, 0)
+    // One more message for each answer, and the answer in the last call.
+    assert.isAtMost(read, calls * (rounds + 1) + 1)
+  })
+
+  it("find the newest call with equal messages and an equal answer", () => {
+    const again = placesOf([first, first, second, second])
+    assert.deepStrictEqual(
+      again.map(({ conversation, continues }) => [conversation, continues]),
+      [
+        [0, null],
+        [1, null],
+        [1, 1],
+        [2, null],
+      ],
+    )
+  })
 })
 
 describe("the rollout of a session", () => {

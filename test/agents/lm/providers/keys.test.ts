@@ -82,6 +82,8 @@ describe("keys", () => {
         // The message is cut in the middle of the key.
         { kind: "body", body: `${"x".repeat(110)}${secret}` },
         { kind: "status", status: 400, body: `${"x".repeat(290)}${secret}` },
+        // Only the beginning of the body is read; it ends in the middle of the key.
+        { kind: "status", status: 400, body: `${" ".repeat(16 * 1024 - 10)}${secret}` },
         { kind: "dropped" },
         { kind: "reset" },
       ]

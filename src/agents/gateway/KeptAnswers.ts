@@ -8,7 +8,8 @@ import type { ChatMessage } from "../lm/Chat.ts"
 const mostCharacters = 8e6
 const perMessage = 64
 
-const sizeOf = (messages: ReadonlyArray<ChatMessage>): number => {
+/** Returns the number of characters of messages, and a bit more for each of them. */
+export const sizeOf = (messages: ReadonlyArray<ChatMessage>): number => {
   let size = 0
   for (const message of messages) {
     size += perMessage + message.content.length

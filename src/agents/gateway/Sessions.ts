@@ -49,6 +49,8 @@ export interface SessionOptions {
   readonly embed: ((body: Readonly<Record<string, unknown>>) => Effect.Effect<string, GatewayError>) | null
   /** Reserves the place of a call that begins. */
   readonly begin: () => CallPlace
+  /** Returns the number of characters of recorded messages in memory, of all sessions of the gateway. */
+  readonly recorded?: () => number
   /** Receives the agent's reward. */
   readonly onReward: (reward: number) => Effect.Effect<void>
   /** The key that the session's calls must have; by default a new one. null takes any key. */
@@ -71,6 +73,10 @@ export interface Session extends SessionOptions {
   readonly seedOf: SeedOfRequest
   /** The conversations up to answers that later requests may continue, by the ids of the answers. */
   readonly answers: KeptAnswers
+  /** The number of characters of all calls as JSON, of which the session's rollout consists. */
+  characters: number
+  /** The number of characters of the requests in progress, of all sessions of the gateway. */
+  readonly requests: { characters: number }
   inProgress: number
   begun: number
   reward: number | null
@@ -80,6 +86,15 @@ export interface Session extends SessionOptions {
 
 /** The largest number of calls of a session, all of which are kept in memory. */
 const mostCalls = 10_000
+
+/**
+ * The largest number of characters of all calls of a session. Each call counts with its whole prompt, because a rollout is one
+ * line, and a JavaScript string has at most 5.3e8 characters.
+ */
+const mostCharacters = 2e8
+
+/** The largest number of characters of all open sessions, where messages that several calls of a session share count once. */
+const mostInMemory = 1e9
 
 /** The number of ended sessions whose ids are kept. */
 const rememberedIds = 10_000
@@ -103,6 +118,7 @@ const makeKey = (): Redacted.Redacted => {
 export class Sessions {
   private readonly open = new Map<string, Session>()
   private readonly ended = new Set<string>()
+  private readonly requests = { characters: 0 }
   private readonly most: number
 
   /** `most` is the largest number of sessions at the same time. */
@@ -136,6 +152,8 @@ export class Sessions {
         idle: Latch.makeUnsafe(true),
         seedOf: repeatSeeds(),
         answers: new KeptAnswers(),
+        characters: 0,
+        requests: this.requests,
         inProgress: 0,
         begun: 0,
         reward: null,
@@ -191,20 +209,38 @@ export class Sessions {
   }
 }
 
-/** Counts a call of a session while it runs. If the session ends meanwhile, the call is interrupted. */
+/** Returns why a session cannot record a further call of this size; undefined if it can. */
+const fullBy = ({ begun, characters, requests, recorded }: Session, size: number): GatewayError | undefined => {
+  if (begun >= mostCalls) {
+    const message = `expected at most ${mostCalls} calls in one session; end it and use another one`
+    return gatewayError(429, "too_many_calls", message)
+  }
+  if (characters + size > mostCharacters) {
+    const message = `expected at most ${mostCharacters} characters in all calls of one session; end it and use another one`
+    return gatewayError(429, "session_too_large", message)
+  }
+  if (requests.characters + (recorded?.() ?? 0) + size <= mostInMemory) return undefined
+  const message = `expected at most ${mostInMemory} characters in all sessions that are open; end some of them`
+  return gatewayError(429, "sessions_too_large", message)
+}
+
+/**
+ * Counts a call of a session while it runs. `size` is the number of characters of its request. If the session ends meanwhile,
+ * the call is interrupted.
+ */
 export const counted = <A, E>(
   session: Session,
-  nowMillis: number,
+  { nowMillis, size }: { readonly nowMillis: number; readonly size: number },
   call: Effect.Effect<A, E>,
 ): Effect.Effect<A, E | GatewayError> =>
   Effect.uninterruptibleMask((interruptible): Effect.Effect<A, E | GatewayError> => {
     // The session may have ended while the body of the request arrived.
     if (Deferred.isDoneUnsafe(session.closed)) return Effect.fail(sessionEnded(session.id))
-    if (session.begun >= mostCalls) {
-      const message = `expected at most ${mostCalls} calls in one session; end it and use another one`
-      return Effect.fail(gatewayError(429, "too_many_calls", message))
-    }
+    const full = fullBy(session, size)
+    if (full !== undefined) return Effect.fail(full)
     session.begun++
+    session.characters += size
+    session.requests.characters += size
     session.inProgress++
     session.lastCallAtMillis = nowMillis
     session.idle.closeUnsafe()
@@ -213,6 +249,7 @@ export const counted = <A, E>(
       interruptible(Effect.raceFirst(call, closed)),
       Effect.map(Clock.currentTimeMillis, (now) => {
         session.lastCallAtMillis = now
+        session.requests.characters -= size
         session.inProgress--
         if (session.inProgress === 0) session.idle.openUnsafe()
       }),

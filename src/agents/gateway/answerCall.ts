@@ -129,10 +129,14 @@ export const answerCall = Effect.fnUntraced(function* (
   const calling = Effect.tap(
     counted(
       session,
-      nowMillis,
+      { nowMillis, size: JSON.stringify([request.messages, request.tools]).length },
       Effect.suspend(() => complete(session, { lm, request, place: session.begin(), raw })),
     ),
-    (completion) => Effect.sync(() => keepAnswer(session, protocol, { facts, asked, completion })),
+    (completion) =>
+      Effect.sync(() => {
+        session.characters += JSON.stringify(completion).length
+        keepAnswer(session, protocol, { facts, asked, completion })
+      }),
   )
   const answer =
     raw === null || !asked.stream ? Effect.map(calling, encoded) : streamed(calling, { raw, protocol, encoded })

@@ -112,7 +112,7 @@ const answerIn = (gateway: ServedGateway, session: Session, path: string): Answe
       if (session.embed === null)
         return yield* gatewayError(404, "no_embeddings", "the session's model computes no embeddings")
       const embedding = session.embed(yield* plainBody(gateway))
-      const answer = yield* counted(session, yield* Clock.currentTimeMillis, embedding)
+      const answer = yield* counted(session, { nowMillis: yield* Clock.currentTimeMillis, size: 0 }, embedding)
       return HttpServerResponse.text(answer, { contentType: "application/json" })
     }
     if (path === "/reward" && isPost(request)) {

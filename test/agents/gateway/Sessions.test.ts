@@ -21,7 +21,10 @@ describe("a session that has ended", () => {
       yield* sessions.end(session, "program")
       let asked = 0
       const call = Effect.sync(() => asked++)
-      const errors = [yield* Effect.flip(counted(session, 0, call)), yield* Effect.flip(setReward(session, 1))]
+      const errors = [
+        yield* Effect.flip(counted(session, { nowMillis: 0, size: 0 }, call)),
+        yield* Effect.flip(setReward(session, 1)),
+      ]
       assert.deepStrictEqual(
         errors.map(({ code }) => code),
         ["session_ended", "session_ended"],

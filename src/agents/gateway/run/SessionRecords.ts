@@ -1,6 +1,7 @@
 /** Collects what a gateway records of its sessions, and counts it. The live gateway and the journal of an earlier one feed it. */
 import type { ModelCall } from "../../agent/Agent.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
+import { sizeOf } from "../KeptAnswers.ts"
 import { sameMessage } from "./conversations.ts"
 import type { JournalEntry, SessionBegun } from "./journal.ts"
 import type { RecordedSession } from "./rollout.ts"
@@ -32,6 +33,8 @@ export const noTotals = (): GatewayTotals => ({
 interface OpenRecord {
   readonly begun: SessionBegun
   readonly calls: Map<number, ModelCall>
+  /** The number of characters in memory. */
+  characters: number
   reward: number | null
 }
 
@@ -52,6 +55,8 @@ const sharing = (messages: ReadonlyArray<ChatMessage>, before: ModelCall | undef
 export class SessionRecords {
   readonly totals: GatewayTotals
   private readonly open = new Map<string, OpenRecord>()
+  /** The number of characters of the calls of all open sessions in memory. */
+  characters = 0
 
   constructor(totals: GatewayTotals) {
     this.totals = totals
@@ -65,7 +70,7 @@ export class SessionRecords {
   /** Adds an entry. If it ends a session, returns the session, of which nothing is kept. */
   add(entry: JournalEntry): RecordedSession | undefined {
     if (entry._tag === "Begun") {
-      this.open.set(entry.id, { begun: entry, calls: new Map(), reward: null })
+      this.open.set(entry.id, { begun: entry, calls: new Map(), characters: 0, reward: null })
       return undefined
     }
     const record = this.open.get(entry.id)
@@ -84,14 +89,25 @@ export class SessionRecords {
     this.totals.inputTokens += inputTokens
     this.totals.outputTokens += outputTokens
     const before = record.calls.get(index - 1)
-    record.calls.set(index, { ...call, messages: sharing(call.messages, before) })
+    const messages = sharing(call.messages, before)
+    const tools = JSON.stringify(call.tools ?? [])
+    const isSame = before?.tools !== undefined && JSON.stringify(before.tools) === tools
+    record.calls.set(index, { ...call, messages, ...(isSame ? { tools: before.tools } : {}) })
+    const shared = new Set(before?.messages)
+    const added =
+      sizeOf(messages.filter((message) => !shared.has(message))) +
+      (isSame ? 0 : tools.length) +
+      JSON.stringify(call.completion).length
+    record.characters += added
+    this.characters += added
   }
 
   private end(
-    { begun, calls, reward }: OpenRecord,
+    { begun, calls, characters, reward }: OpenRecord,
     { how }: Extract<JournalEntry, { _tag: "Ended" }>,
   ): RecordedSession {
     this.open.delete(begun.id)
+    this.characters -= characters
     this.totals.sessions++
     if (reward !== null) {
       this.totals.rewarded++

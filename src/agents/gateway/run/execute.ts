@@ -267,6 +267,7 @@ const openSession = Effect.fnUntraced(function* (
           })),
       }
     },
+    recorded: () => state.records.characters,
     onReward: (reward) => write({ _tag: "Rewarded", id, reward }),
     onEnd: (how: SessionEnd) => timed((now) => ({ _tag: "Ended", id, how, seconds: now })),
   }

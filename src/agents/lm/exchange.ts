@@ -170,7 +170,13 @@ const once = Effect.fnUntraced(function* (
     const isRight = (status >= 200 && status < 300) || accepted.includes(status)
     const chunks: Array<Uint8Array> = []
     let read = 0
-    const body = response.stream.pipe(
+    // For a client in the style of browsers, it is an error that an answer has no body at all, as those to many webhooks.
+    const whole = Stream.catchIf(
+      response.stream,
+      ({ reason }) => reason._tag === "EmptyBodyError",
+      () => Stream.empty,
+    )
+    const body = whole.pipe(
       Stream.mapError((error) => fail("unavailable", `${at} broke off: ${causeOf(error)}`)),
       Stream.timeoutOrElse({
         duration: patience * 1000,

@@ -136,6 +136,11 @@ const bodyAtMost = (
         return read > most
       }),
       Stream.runDrain,
+      // For a client in the style of browsers, it is an error that a response has no body at all.
+      Effect.catchIf(
+        ({ reason }) => reason._tag === "EmptyBodyError",
+        () => Effect.void,
+      ),
       Effect.map(() => {
         if (read <= most) return joined(chunks)
         return isCut ? joined(chunks).subarray(0, most) : undefined

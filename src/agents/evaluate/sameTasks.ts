@@ -4,6 +4,7 @@
  *
  * @example
  * ```ts
+ * const [before, after] = [yield* Evaluations.readRows("results/a"), yield* Evaluations.readRows("results/b")]
  * taskProblem(before, after) // the task qa-2 has the right answer "Rome" in one evaluation and "Paris" in the other, …
  * ```
  */

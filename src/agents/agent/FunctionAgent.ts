@@ -24,7 +24,7 @@ import { fields, outsideKind } from "./outside/outsideKind.ts"
 export type { OutsideTask } from "./outside/answers.ts"
 export type { AgentModel } from "./outside/OutsideAgent.ts"
 
-/** What the function gets besides its task. */
+/** The second argument of the function: its model, and the settings of its agent. */
 export interface FunctionContext {
   /** The agent's model, which `lm_config` names. */
   readonly lm: AgentModel

@@ -128,7 +128,7 @@ const completion = Effect.fnUntraced(function* (
 
 /**
  * Marks a promise as handled: an agent need not await it, and a rejection that nobody handles would end the whole process.
- * Whoever awaits the promise gets the rejection nevertheless.
+ * The rejection still reaches all who await the promise.
  */
 const handled = <A>(promise: Promise<A>): Promise<A> => {
   promise.catch(() => {})

@@ -53,7 +53,7 @@ const Answer = Schema.Struct({
 /** The keys of an answer. Only these are read, so that an answer may be any object that has them. */
 const keys = Object.keys(Answer.fields)
 
-/** What an agent answered. */
+/** The answer of an agent with code of its own, decoded. */
 export interface OutsideAnswer {
   readonly text: string
   readonly usage: Completion["usage"]

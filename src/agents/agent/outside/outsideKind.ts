@@ -44,7 +44,7 @@ export const fields = <Type extends string>(type: Type) => ({
 const CommonSettings = Schema.Struct(fields(""))
 type CommonSettings = Omit<typeof CommonSettings.Type, "type">
 
-/** What the code of an agent gets besides its task. */
+/** The settings of an agent's config, and its texts, for the agent's code. */
 export interface OutsideSettings<Config> {
   readonly config: Config
   /** Returns the text with this name: the one of the config or of a learner of prompts, or else the agent's own. */

@@ -70,15 +70,7 @@ export const search = Effect.fnUntraced(function* <E, R>(
   around: Search.Surroundings<E, R>,
 ): Effect.fn.Return<{ readonly state: SearchState; readonly end: Search.SearchEnd }, E, R> {
   const tasks = Search.allTasks(around.sizes.validation)
-  const onSeed = {
-    place: Search.validationPlace(0),
-    set: "validation",
-    texts: seedTexts,
-    tasks,
-    metricCalls: 0,
-  } as const
-  const validated = Search.seeded(seedTexts, yield* around.play(onSeed))
-  yield* around.changed(validated)
+  const validated = yield* Search.validatedSeed(seedTexts, around)
   const { state: ready, found, end: stopped } = yield* successes(settings, validated, around)
   let state = ready
   for (let set = 0; set < settings.sets && found.length > 0; set++) {

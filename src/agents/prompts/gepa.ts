@@ -55,16 +55,7 @@ export const search = Effect.fnUntraced(function* <E, R>(
   seedTexts: Texts,
   around: Search.Surroundings<E, R>,
 ): Effect.fn.Return<{ readonly state: SearchState; readonly end: Search.SearchEnd }, E, R> {
-  const tasks = Search.allTasks(around.sizes.validation)
-  const request = {
-    place: Search.validationPlace(0),
-    set: "validation",
-    texts: seedTexts,
-    tasks,
-    metricCalls: 0,
-  } as const
-  let state = Search.seeded(seedTexts, yield* around.play(request))
-  yield* around.changed(state)
+  let state = yield* Search.validatedSeed(seedTexts, around)
   const cost = costOf(settings, around.sizes)
   while (true) {
     const end = Search.endOf(settings, state, cost)

@@ -2,7 +2,7 @@
  * Defines what a search for better prompts needs from its surroundings: a function that plays tasks with given texts, and one
  * that asks the reflection model. `gepa.ts` and `bootstrap.ts` are searches; `execute.ts` runs them as runs.
  */
-import type { Effect } from "effect"
+import { Effect } from "effect"
 import { bestOf, began, type ReflectionFailure, type SearchState, type Texts } from "./candidates.ts"
 import { meanOf } from "../../base/statistics/resampling.ts"
 
@@ -86,9 +86,17 @@ export const scoresOf = (trials: ReadonlyArray<Trial>): ReadonlyArray<number> =>
 
 export const tokensOf = (trials: ReadonlyArray<Trial>): number => trials.reduce((sum, { tokens }) => sum + tokens, 0)
 
-/** Makes the state of a search from the trials of the seed on all validation tasks. */
-export const seeded = (texts: Texts, trials: ReadonlyArray<Trial>): SearchState =>
-  began(texts, scoresOf(trials), tokensOf(trials))
-
 /** The place of a candidate's validation. */
 export const validationPlace = (candidate: number): string => `validation/${candidate}`
+
+/** Plays all validation tasks with the seed's texts, and makes the state with which a search begins. */
+export const validatedSeed = Effect.fnUntraced(function* <E, R>(
+  texts: Texts,
+  { sizes, play, changed }: Surroundings<E, R>,
+): Effect.fn.Return<SearchState, E, R> {
+  const tasks = allTasks(sizes.validation)
+  const trials = yield* play({ place: validationPlace(0), set: "validation", texts, tasks, metricCalls: 0 })
+  const state = began(texts, scoresOf(trials), tokensOf(trials))
+  yield* changed(state)
+  return state
+})

@@ -24,8 +24,8 @@
  *         reset: () => Effect.sync(() => [(at = 0)]),
  *         step: (action) =>
  *           Effect.sync(() => {
- *             at = Math.max(0, at + (action === 1 ? 1: -1))
- *             return { observation: [at], reward: at === 10 ? 1: 0, terminated: at === 10 }
+ *             at = Math.max(0, at + (action === 1 ? 1 : -1))
+ *             return { observation: [at], reward: at === 10 ? 1 : 0, terminated: at === 10 }
  *           }),
  *       }
  *     }),

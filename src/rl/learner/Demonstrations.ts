@@ -7,7 +7,7 @@
  * ```ts
  * const demonstrations = Demonstrations.record(CartPole.env, {
  *   episodes: 10,
- *   policy: ([,, angle, spin]) => (angle + spin > 0 ? 1: 0),
+ *   policy: ([,, angle, spin]) => (angle + spin > 0 ? 1 : 0),
  * })
  * Train.run({ env: CartPole.env, algorithm: Bc.make(demonstrations), totalSteps: 50_000, validation: { everySteps: 10_000 } })
  * ```

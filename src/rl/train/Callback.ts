@@ -11,10 +11,10 @@
  *   name: "patient",
  *   memory: { best: -Infinity, waited: 0 },
  *   afterValidation: ({ validation, memory, scaleLearningRate, stop }) => {
- *     memory.waited = validation.meanReturn > memory.best ? 0: memory.waited + 1
+ *     memory.waited = validation.meanReturn > memory.best ? 0 : memory.waited + 1
  *     memory.best = Math.max(memory.best, validation.meanReturn)
  *     if (memory.waited === 0) return Effect.void
- *     return memory.waited < 3 ? scaleLearningRate(0.5): stop("three validations without a better return")
+ *     return memory.waited < 3 ? scaleLearningRate(0.5) : stop("three validations without a better return")
  *   },
  * })
  * const validation = { everySteps: 10_000 }

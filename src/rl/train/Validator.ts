@@ -13,7 +13,7 @@
  *     const total = (episodes: ReadonlyArray<Validator.Episode>) => episodes.reduce((sum, one) => sum + one.return, 0)
  *     return (at) =>
  *       Effect.map(Effect.forEach(players, (play) => play(at)), ([first, second]) =>
- *         total(first) < total(second) ? first: second,
+ *         total(first) < total(second) ? first : second,
  *       )
  *   }),
  * })

@@ -176,7 +176,7 @@ export const run = {
   ]),
   start: {
     schema: RuntimeStartSettings,
-    defaults: {},
+    defaults: plain(Schema.decodeSync(RuntimeStartSettings)({})),
     meanings: meaningsOfMembers(runtimeFile, "RuntimeStartOptions"),
   },
   runtime: {
@@ -238,7 +238,7 @@ ${table(run.defaults, run.meanings)}
 
 ### \`start\`
 
-${table({}, run.start.meanings, ["memory"])}
+${table(run.start.defaults, run.start.meanings)}
 
 ### \`runtime\`
 

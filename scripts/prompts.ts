@@ -2,7 +2,13 @@
 // comments in src/agents/prompts/PromptsConfig.ts. settings.ts describes the settings in docs/settings.md by this file, and
 // promptsSchema.ts makes their JSON Schema by it.
 import { Schema } from "effect"
-import { BootstrapLearner, GepaLearner, OutputSettings, PromptsSettings } from "../src/agents/prompts/PromptsConfig.ts"
+import {
+  BootstrapLearner,
+  GepaLearner,
+  OutputSettings,
+  PromptsSettings,
+  StartSettings,
+} from "../src/agents/prompts/PromptsConfig.ts"
 import { type Meanings, meaningsIn, meaningsOf, schemaIn } from "./meanings.ts"
 import { table } from "./table.ts"
 
@@ -39,12 +45,17 @@ export const prompts = {
     { schema: GepaLearner, defaults: gepaDefaults, meanings: learnerMeanings("GepaLearner") },
     { schema: BootstrapLearner, defaults: bootstrapDefaults, meanings: learnerMeanings("BootstrapLearner") },
   ],
+  start: {
+    schema: StartSettings,
+    defaults: Schema.decodeSync(StartSettings)({}),
+    meanings: meaningsOf(file, "StartSettings"),
+  },
   output: { schema: OutputSettings, defaults: outputDefaults, meanings: meaningsOf(file, "OutputSettings") },
 }
 
 /** Returns the part of docs/settings.md about runs that learn prompts, as Markdown. */
 export const promptsSettings = (): string => {
-  const { meanings, parts, output, learners } = prompts
+  const { meanings, parts, start, output, learners } = prompts
   const [gepa, bootstrap] = learners
   return `## A run that learns prompts
 
@@ -53,6 +64,10 @@ editors complete it by \`schemas/prompts.schema.json\`. Its agent and its data s
 [one of those of an evaluation](#scorers).
 
 ${table({ validationDataset: null, testDataset: null, ...defaults }, new Map([...meanings, ...parts]), ["agent", "dataset", "learner"])}
+
+### \`start\` of a run that learns prompts
+
+${table(start.defaults, start.meanings)}
 
 ### \`learner\`: \`gepa\`
 

@@ -8,7 +8,7 @@ import { prompts } from "./prompts.ts"
 
 /** Returns the JSON Schema of the whole file. */
 export const promptsSchema = (): Plain => {
-  const { schema, defaults, meanings, parts, learners, output } = prompts
+  const { schema, defaults, meanings, parts, start, learners, output } = prompts
   const dataset = (key: string): Plain => ({ description: parts.get(key), $ref: "#/$defs/dataset" })
   const settings = closed(jsonSchema(schema), {
     meanings,
@@ -20,6 +20,7 @@ export const promptsSchema = (): Plain => {
           closed(jsonSchema(learner.schema), { ...learner, parts: { reflectionLmConfig: modelRef } }),
         ),
       },
+      start: { anyOf: [closed(jsonSchema(start.schema), start), { type: "null" }] },
       output: closed(jsonSchema(output.schema), output),
     },
   })

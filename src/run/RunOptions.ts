@@ -26,14 +26,6 @@ export interface RunOptions {
    */
   readonly isStepWanted?: Effect.Effect<boolean>
   /**
-   * Finds a run of this kind for `start.from` or `start.memory` if they name it by something other than its path, such as
-   * `latest`. Returns the run's folder.
-   */
-  readonly findRun?: (
-    wanted: string,
-    kind: "training" | "agents",
-  ) => Effect.Effect<string, { readonly message: string }>
-  /**
    * The files of the program that makes the training. The first is the module whose default export is the training. Other
    * machines load it to do a part of the work.
    */

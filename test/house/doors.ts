@@ -130,6 +130,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
   run: [
     "Checkpoint.ts",
     "CurrentRun.ts",
+    "FindRun.ts",
     "Layout.ts",
     "Progress.ts",
     "Run.ts",

@@ -53,8 +53,8 @@ export const fields = <Type extends string>(type: Type) => ({
    */
   systemPrompt: prompt,
   /**
-   * Texts that replace the agent's own by name: `texts.json`, the folder of a run that learned texts, or pairs of a name and
-   * a text. Names are the keys of prompts, `examples` (follows the system prompt) and `tool:NAME` (a description).
+   * Texts that replace the agent's own by name: the run that learned them (a folder, `latest` or a part of its path), a
+   * `texts.json`, or pairs of a name and a text. Names are the keys of prompts, `examples` and `tool:NAME`.
    */
   texts: Schema.optionalKey(NamedTexts),
   /**

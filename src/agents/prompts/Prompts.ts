@@ -16,6 +16,7 @@
 import { Effect, type Path, Schema, type Scope } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import * as Agents from "../agent/Agents.ts"
+import { withStartTexts } from "../agent/internal/namedTexts.ts"
 import { inject } from "../agent/internal/prompts.ts"
 import {
   checkAll,
@@ -97,7 +98,8 @@ const readSections = Effect.fnUntraced(function* (config: unknown, { baseDir = "
   const options = yield* RunOptions
   const source = options.source === "Train.run" ? "Prompts.fromConfig" : options.source
   const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value, from } = yield* overridden(config, { lines, overrides, source, whole })
+  const { value: written, from } = yield* overridden(config, { lines, overrides, source, whole })
+  const value = yield* withStartTexts(written, { ...from, baseDir })
   const reading = decode(Whole, { name: options.name, ...value }, from)
   yield* checkAll([
     reading,

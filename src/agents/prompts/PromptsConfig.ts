@@ -64,6 +64,14 @@ export const OutputSettings = Schema.Struct({
   logLevel: withDefault(LogLevel, "INFO"),
 })
 
+export const StartSettings = Schema.Struct({
+  /**
+   * The run that learned the texts with which the search begins: a folder, `latest` or a part of a run's path, or a
+   * `texts.json`. The saved config has the texts themselves, as `agent.texts`.
+   */
+  texts: optional(Schema.NonEmptyString),
+})
+
 /** The settings of a run that learns prompts, apart from its agent and its data sets. */
 export const PromptsSettings = Schema.Struct({
   /** The kind of run: learning the prompts of an agent. */
@@ -74,6 +82,8 @@ export const PromptsSettings = Schema.Struct({
   description: optional(Schema.String),
   /** The seed of all random numbers: of the search, the envs and the model's sampling. */
   seed: withDefault(bounded("seed"), 0),
+  /** The run whose texts the search begins with; null begins with the agent's own. */
+  start: optional(StartSettings),
   /** The names of the texts that are learned; null learns all texts of the agent. */
   learn: optional(Schema.Array(Schema.NonEmptyString)),
   /** The share of the tasks in `dataset` that become validation tasks, if there is no `validation_dataset`. */

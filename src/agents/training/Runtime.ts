@@ -17,7 +17,7 @@
  */
 import { Effect } from "effect"
 import type { Agent } from "../agent/Agent.ts"
-import { applyOverrides, decode, type Plain } from "../../base/config/Config.ts"
+import { applyOverrides, ConfigError, decode, type Plain } from "../../base/config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { RunOptions, sentTraining } from "../../run/RunOptions.ts"
 import { execute, type AgentTrainingNeeds, type RuntimeError } from "./execute.ts"
@@ -53,8 +53,8 @@ export interface RuntimeInput<E = never, R = never> {
   /** The seed of all random numbers of the envs and of the model's sampling. @default 0 */
   readonly seed?: number | null
   /**
-   * The run whose memory this run begins with, whatever its model and prompts were; null begins with an empty memory.
-   * @default null
+   * The run whose memory this run begins with, whatever its model and prompts were; null begins with an empty memory. The
+   * texts of another run only replace those of an agent that a config describes. @default null
    */
   readonly start?: RuntimeStartOptions | null
   /** How episodes are run, scored, validated and saved. */
@@ -80,6 +80,8 @@ export const run = <E, R>(
       // dropped, because here the agent and the data sets are values.
       const { agent: _agent, trainDataset: _train, validationDataset: _validation, ...settable } = value
       const settings = yield* decode(RunSettings, settable, from)
+      if ((settings.start?.texts ?? null) !== null)
+        return yield* ConfigError.at(from, "start.texts", "expected an agent of a config; this one is made in code")
       const agent = yield* makeAgent
       const agentDescription: Plain = { type: agent.type, ...agentConfig }
       return yield* execute({

@@ -85,12 +85,21 @@ export type RuntimeSettings = typeof RuntimeSettings.Type
 export interface RuntimeStartOptions {
   /**
    * The run, or the checkpoint, whose memory the agent begins with: a folder, `latest` or a part of a run's path. The model,
-   * the prompts, the kind of memory and the tasks may differ. The episodes begin with the first task.
+   * the prompts, the kind of memory and the tasks may differ. The episodes begin with the first task. @default null
    */
-  readonly memory: string
+  readonly memory?: string | null
+  /**
+   * The run that learned the texts with which the agent begins, in place of its own: a folder, `latest` or a part of a run's
+   * path, or a `texts.json`. Only an agent of a config has named texts. The saved config has the texts themselves, as
+   * `agent.texts`. @default null
+   */
+  readonly texts?: string | null
 }
 
-export const RuntimeStartSettings = Schema.Struct({ memory: Schema.NonEmptyString })
+export const RuntimeStartSettings = Schema.Struct({
+  memory: optional(Schema.NonEmptyString),
+  texts: optional(Schema.NonEmptyString),
+})
 export type RuntimeStartSettings = typeof RuntimeStartSettings.Type
 
 /** The settings of the files that a run writes, and of their folders. */
@@ -138,7 +147,7 @@ export const RunSettings = Schema.Struct({
   name: withDefault(runName, "run"),
   description: optional(Schema.String),
   seed: orDefault(bounded("seed"), 0),
-  /** The run whose memory a new run begins with; null begins with an empty memory. */
+  /** The runs whose memory and texts a new run begins with; null: an empty memory, and the agent's own texts. */
   start: optional(RuntimeStartSettings),
   runtime: withDefault(RuntimeSettings, {}),
   output: orDefault(OutputSettings, {}),

@@ -1,6 +1,7 @@
 /** Trains the agent that a config describes: opens its data sets, model and agent, and passes them to `execute.ts`. */
 import { Effect, Schema, type Scope } from "effect"
 import * as Agents from "../agent/Agents.ts"
+import { withStartTexts } from "../agent/internal/namedTexts.ts"
 import { checkAll, decode, type DecodeOptions, overridden, sourceOf } from "../../base/config/Config.ts"
 import { withPlaces } from "../../base/config/places.ts"
 import * as Datasets from "../task/Datasets.ts"
@@ -59,7 +60,8 @@ const fromNamed = Effect.fnUntraced(function* (
   const options = yield* RunOptions
   // Saved configs have a placeholder instead of an API key. An override with this placeholder is ignored.
   const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value, from } = yield* overridden(config, { lines, overrides, source: options.source, whole })
+  const { value: written, from } = yield* overridden(config, { lines, overrides, source: options.source, whole })
+  const value = yield* withStartTexts(written, { ...from, baseDir })
   const agentFrom = { ...from, prefix: ["agent"], baseDir }
   const reading = decode(Experiment, { name: options.name, ...value }, from)
   const datasetKeys = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)

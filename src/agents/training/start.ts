@@ -6,9 +6,9 @@ import { Effect, Path } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
 import { exists } from "../../base/config/files.ts"
 import { parseYaml } from "../../base/config/yaml.ts"
+import { FindRun } from "../../run/FindRun.ts"
 import * as Layout from "../../run/Layout.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
-import { RunOptions } from "../../run/RunOptions.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 import { type CheckpointFiles, memoryFileIn, restoreMemory } from "./checkpointing.ts"
 import { checkpointAt } from "./resumeFrom.ts"
@@ -21,15 +21,16 @@ interface MemoryCheckpoint extends CheckpointFiles {
 
 /** Finds and reads the checkpoint that `start.memory` names, by the path of a run or of the checkpoint itself. */
 export const readSource = Effect.fnUntraced(function* ({ settings: { start, runtime }, agent, from }: AgentTraining) {
-  if (start === null) return undefined
+  if (start === null || start.memory === null) return undefined
+  const { memory } = start
   const refuse = (problem: string) => ConfigError.at(from, "start.memory", problem)
   if (runtime.resumeFrom !== null) {
     return yield* refuse("a run that continues another one (resume_from) has its memory; use one of the two settings")
   }
   if (agent.memory === null) return yield* refuse(`the agent ${agent.type} has no memory`)
-  const { findRun } = yield* RunOptions
+  const findRun = yield* FindRun
   const asConfigError = Effect.mapError(({ message }: { readonly message: string }) => refuse(message))
-  const path = findRun === undefined ? start.memory : yield* asConfigError(findRun(start.memory, "agents"))
+  const path = yield* asConfigError(findRun(memory, "agents"))
   const checkpoint = yield* asConfigError(Effect.flatMap(checkpointsOf(path), (folder) => checkpointAt(folder)))
   const file = yield* asConfigError(memoryFileIn(checkpoint))
   if (file === null) return yield* refuse(`${checkpoint.path}: the agent of this checkpoint has no memory`)

@@ -27,6 +27,7 @@ import { removeAttempts } from "./job.ts"
 import { type EndedRun, lineOf, type SweepMetrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { SweepPlace } from "./place.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
+import { withFindRun } from "../cli/run/finding.ts"
 import { makeTrainRun } from "./trainRun.ts"
 import { CommandError } from "../CommandError.ts"
 
@@ -34,7 +35,7 @@ export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
   if (Option.isSome(input.seeds) && Option.isSome(input.seed)) {
     return yield* usageError("--seeds and --seed exclude each other; use one of them")
   }
-  const runs = yield* planSweep(input)
+  const runs = yield* withFindRun(input)(planSweep(input))
   const commit = yield* gitCommit
   const earlier = Option.isSome(input.resume)
     ? yield* withSameSettings(yield* earlierFolder(input.resume.value, input.resultsDir, runs), runs)

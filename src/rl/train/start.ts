@@ -11,12 +11,12 @@ import * as safetensors from "../../base/formats/safetensors.ts"
 import type { LearningError } from "../learner/Learner.ts"
 import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
 import * as Checkpoint from "../../run/Checkpoint.ts"
+import { FindRun } from "../../run/FindRun.ts"
 import * as Layout from "../../run/Layout.ts"
 import { savedAt } from "../../run/savedAt.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { floats } from "./checkpointing.ts"
 import type { Plan } from "./plan.ts"
-import { RunOptions } from "../../run/RunOptions.ts"
 import type { StartSettings } from "./Settings.ts"
 import type { Training } from "./setUp.ts"
 
@@ -37,11 +37,11 @@ export const readSource = Effect.fnUntraced(function* (
   from: Plan["from"],
 ): Effect.fn.Return<Source, ConfigError, RunStore> {
   const { folderAt } = yield* RunStore
-  const { findRun } = yield* RunOptions
+  const findRun = yield* FindRun
   const asConfigError = Effect.mapError(({ message }: { readonly message: string }) =>
     ConfigError.at(from, "start.from", message),
   )
-  const path = findRun === undefined ? start.from : yield* asConfigError(findRun(start.from, "training"))
+  const path = yield* asConfigError(findRun(start.from, "training"))
   const { tree, wanted, pathOf } = yield* asConfigError(savedAt(path, folderAt))
   const { name, files: loaded } = yield* asConfigError(
     Checkpoint.loadFiles(tree, wanted, (file) => files.includes(file)),

@@ -29,8 +29,8 @@ export const fields = <Type extends string>(type: Type) => ({
   /** Settings of the agent's own. A function gets their keys in camelCase, a program or a server in snake_case. */
   options: withDefault(Schema.Record(Schema.String, Schema.Json), {}),
   /**
-   * Texts that replace the agent's own, by the names with which it asks for them: a record, `texts.json`, the folder of a run
-   * that learned texts, or pairs of a name and a text. Names stay as they are written.
+   * Texts that replace the agent's own, by the names with which it asks for them: a record, the run that learned them (a
+   * folder, `latest` or a part of its path), a `texts.json`, or pairs of a name and a text. Names stay as they are written.
    */
   texts: withDefault(Schema.Union([NamedTexts, Schema.Record(Schema.String, Schema.String)]), {}),
   /** The seconds after which a turn without an answer fails. */

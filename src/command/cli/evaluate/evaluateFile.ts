@@ -18,6 +18,7 @@ import { evaluations, printRun, readRun, runToResumeAt } from "../findRun.ts"
 import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { readMetrics, runToEnd } from "../run/finished.ts"
+import { withFindRun } from "../run/finding.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
@@ -29,7 +30,8 @@ import { type LoadedEvaluation, loadEvaluation, notAnEvaluation } from "./loadEv
 import { evaluationText } from "./showEvaluation.ts"
 import { type EvalFlags, judgingFlags } from "./flags.ts"
 
-export const evaluateFile = (input: EvalFlags) => evaluateHere(input).pipe(withConfigs(input.target))
+export const evaluateFile = (input: EvalFlags) =>
+  evaluateHere(input).pipe(withFindRun(input), withConfigs(input.target))
 
 const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags) {
   const { target: file, json, quiet } = input

@@ -3,7 +3,6 @@ import { join } from "node:path"
 import { Effect, FileSystem, Layer, Option, Schema } from "effect"
 import { watchModules } from "../../../spread/cluster/sent/loadedModules-node.ts"
 import { asSentProgram } from "../../../spread/cluster/sent/sentFiles-node.ts"
-import { exists } from "../../../base/config/files.ts"
 import { isPlain } from "../../../base/config/plain.ts"
 import { roundedSpeed, shownDigest, shownScore, shownSpread } from "../../../base/config/text.ts"
 import { backend, trainerThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../../node.ts"
@@ -17,7 +16,7 @@ import { kindOf } from "../../../run/RunSpec.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
 import { refuseFailures } from "../evaluate/failures.ts"
 import { evaluationText } from "../evaluate/showEvaluation.ts"
-import { ofKind, printRun, runFolder } from "../findRun.ts"
+import { printRun } from "../findRun.ts"
 import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions, threadsOfEach } from "../flags.ts"
 import { writeJson, writeOut } from "../output/output.ts"
 import { type SweepPart, PartOfSweep, sweepProgress } from "../../sweep/part.ts"
@@ -28,6 +27,7 @@ import { type RunBucket, openBucket } from "../bucket/runInBucket.ts"
 import { resumedCluster } from "../worker/cluster.ts"
 import { placementLayer } from "../worker/placement.ts"
 import { digestIn, readFinished, readMetrics, runToEnd } from "./finished.ts"
+import { withFindRun } from "./finding.ts"
 import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
 import { refuseOtherFile, runToResume } from "./runToResume.ts"
@@ -35,10 +35,14 @@ import { stepSignalled } from "./stepSignal.ts"
 
 /** Runs one training. With `--results-dir s3://…`, the run works in a temporary folder in the bucket's stead. */
 export const trainOnce = Effect.fnUntraced(function* (typed: RunFlags) {
-  if (!isBucket(typed.resultsDir)) return yield* train(typed, undefined)
+  if (!isBucket(typed.resultsDir)) return yield* withFindRun(typed)(train(typed, undefined))
   yield* Effect.scoped(
     Effect.flatMap(openBucket(typed), (bucket) =>
-      printingAddresses(bucket.input.resultsDir, bucket.root, train(bucket.input, bucket, typed)),
+      printingAddresses(
+        bucket.input.resultsDir,
+        bucket.root,
+        withFindRun(bucket.input)(train(bucket.input, bucket, typed)),
+      ),
     ),
   )
 })
@@ -119,16 +123,12 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
       ),
       storeOf(input, { fs, part, resume, bucket }, onOpen),
     )
-  const services = yield* Effect.context<Effect.Services<ReturnType<typeof findSource>>>()
-  const findRun: RunOptions["findRun"] = (wanted, kind) =>
-    Effect.provideContext(findSource(input, wanted, kind), services)
   const runOptions: RunOptions = {
     overrides,
     source: input.file,
     name,
     population: part?.population ?? {},
     isStepWanted,
-    findRun,
     backend: input.backend,
     ...(Option.isNone(input.cluster) || isYaml(input.file) ? {} : { program: asSentProgram(input.file) }),
   }
@@ -161,17 +161,6 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
 const alertsTo = Effect.fnUntraced(function* (flags: ReadonlyArray<string>, shown: (directory: string) => string) {
   const { alertsOf, alertSink } = yield* Effect.promise(() => import("../alerts/alerts.ts"))
   return alertSink(yield* alertsOf(flags), shown)
-})
-
-/** Finds the run or the checkpoint that `start.from` or `start.memory` names. */
-const findSource = Effect.fnUntraced(function* (
-  { resultsDir, quiet }: RunFlags,
-  wanted: string,
-  kind: "training" | "agents",
-) {
-  if (yield* exists(wanted)) return wanted
-  const noun = kind === "agents" ? "a training of a language-model agent" : "a training"
-  return yield* runFolder(wanted, { folders: [resultsDir], usable: ofKind(noun, kind), quiet })
 })
 
 const howToTrainFurther = Effect.fnUntraced(function* (run: string) {

@@ -18,6 +18,7 @@ import { defaultResultsDir, flagWords, isBucket, quoted, subcommand } from "../f
 import { warningLabel } from "../output/colors.ts"
 import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { removeAttempts } from "../../sweep/job.ts"
+import { withFindRun } from "../run/finding.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
@@ -65,7 +66,7 @@ export const tune = subcommand(
       if (folder === undefined) return
       yield* Effect.scoped(inFolder(tuned, folder)).pipe(Effect.provide(dispatcherLayer(input.cluster)))
     })
-    yield* study.pipe(withConfigs(input.file, configs, Option.isNone(input.resume)))
+    yield* study.pipe(withFindRun(input), withConfigs(input.file, configs, Option.isNone(input.resume)))
   }),
 )
 

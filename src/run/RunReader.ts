@@ -64,7 +64,7 @@ const reader = (entry: RunEntry, shared: SharedReading, listed?: Listed) => {
   const folder = folderFacts(entry, shared, listed)
   const scores = scoreFacts(folder, shared)
   const { checkpoints, steps, episodes } = progressFacts(folder, scores, shared)
-  const { curve, validation, agents } = scores
+  const { curve, bestCandidate, validation, agents } = scores
   const { isFinished, metrics, labels, configText, config, configAt, places, at, located } = folder
   return {
     entry,
@@ -73,6 +73,7 @@ const reader = (entry: RunEntry, shared: SharedReading, listed?: Listed) => {
     steps,
     episodes,
     validation,
+    bestCandidate,
     agents,
     bestValidation: Effect.map(curve, (validations) =>
       validations.reduce<number | undefined>((best, { mean }) => Math.max(best ?? -Infinity, mean), undefined),

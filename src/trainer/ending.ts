@@ -15,6 +15,7 @@ import { type Validation, validationsIn } from "./records/reports.ts"
 import type { Progress } from "./runs/TrainedRun.ts"
 import { runStateIn } from "./trainer/checkpointParts.ts"
 import { loadCheckpoint } from "./weights/checkpoints.ts"
+import { highest } from "../base/statistics/extremes.ts"
 
 /** The final state of a run. */
 interface Ending {
@@ -63,7 +64,7 @@ const joined = (evaluations: ReadonlyArray<Evaluation>): ReadonlyArray<Evaluatio
 /** Joins the last validations of all runs, even if the runs ended at different steps. */
 const lastOf = (endings: ReadonlyArray<Ending>): Evaluation | undefined => {
   const last = endings.flatMap(({ validations }) => validations.slice(-1))
-  const step = Math.max(...last.map((validation) => validation.step))
+  const step = highest(last.map((validation) => validation.step))
   return last.length === 0
     ? undefined
     : evaluationOf(step, { episodes: last.flatMap(({ scores }) => episodesOf(scores)) })

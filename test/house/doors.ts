@@ -56,6 +56,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "rng/Rng.ts",
     "rng/dirichlet.ts",
     "statistics/agreement.ts",
+    "statistics/extremes.ts",
     "statistics/failureCounts.ts",
     "statistics/interpolation.ts",
     "statistics/intervals.ts",

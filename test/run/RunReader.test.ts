@@ -71,3 +71,40 @@ describe("a reader", () => {
     assert.isFalse(Effect.runSync(run.isFinished))
   })
 })
+
+describe("the score of a run that learns prompts", () => {
+  const candidates = JSON.stringify({
+    best: 1,
+    candidates: [{ scores: [0, 1] }, { scores: [1, 1], foundAfter: 9 }, { scores: [0, 0], foundAfter: 12 }],
+  })
+  const scored = (score: number) => `{"episode_index":1,"step_index":1,"score":${score}}\n`
+  const unfinished = {
+    "config.yaml": "kind: prompts\n",
+    "candidates.json": candidates,
+    "scores/val/0_seen_episodes_scores.jsonl": scored(0.5),
+    "scores/val/12_seen_episodes_scores.jsonl": scored(0),
+  }
+
+  it("is the best candidate's, not the last one's, before and after its end", () => {
+    const { run } = readRun(unfinished)
+    assert.strictEqual(Effect.runSync(run.validation), 1)
+    assert.deepInclude(Effect.runSync(run.bestCandidate), { step: 9, mean: 1, std: 0, episodes: 2 })
+    const returns = [0.5, 1, 0].map((mean, at) => ({ step: at, returns: [mean], returns_mean: mean, returns_std: 0.1 }))
+    const finished = readRun({
+      ...unfinished,
+      "metrics.json": '{"best":1,"validation":{"mean_return":1}}',
+      "return.json": JSON.stringify(returns),
+    })
+    assert.strictEqual(Effect.runSync(finished.run.validation), 1)
+    assert.deepInclude(Effect.runSync(finished.run.bestCandidate), { mean: 1, std: 0.1 })
+    assert.notInclude(finished.source.reads, "run/candidates.json")
+  })
+
+  it("is that of the last validation if the file of the candidates is damaged", () => {
+    for (const text of ["{", "{}", '{"best":3,"candidates":[]}', '{"best":0,"candidates":[{"scores":["x"]}]}']) {
+      const { run, source } = readRun({ ...unfinished, "candidates.json": text })
+      assert.strictEqual(Effect.runSync(run.validation), 0, text)
+      assert.deepStrictEqual(source.warnings, ["run/candidates.json: expected candidates with scores"])
+    }
+  })
+})

@@ -250,7 +250,7 @@ const record = (
 ): void => {
   const toolList = specs.length === 0 ? {} : { tools: specs }
   calls.push({ purpose: "action", loopIndex, messages: prompt, ...toolList, completion, incomplete, ...result })
-  state.messages.push(...resultMessages(result.toolResults))
+  for (const message of resultMessages(result.toolResults)) state.messages.push(message)
 }
 
 /** The reasons for which an answer is refused: the feedback to the model, and the result of each of its tool calls. */
@@ -377,7 +377,7 @@ const answer = (state: ConversationState, results: ReadonlyArray<ToolResult>) =>
     const byId = Map.groupBy(results, ({ toolCallId }) => toolCallId)
     const inOrder = expected.flatMap((id) => byId.get(id)?.shift() ?? [])
     return turnAfter(state, () => {
-      state.messages.push(...state.format.resultMessages(inOrder))
+      for (const message of state.format.resultMessages(inOrder)) state.messages.push(message)
       state.openCalls = []
     })
   })

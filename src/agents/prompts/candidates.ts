@@ -11,6 +11,7 @@
  */
 import { Schema } from "effect"
 import { meanOf } from "../../base/statistics/resampling.ts"
+import { highest } from "../../base/statistics/extremes.ts"
 
 /** The texts of an agent by name. */
 export const Texts = Schema.Record(Schema.String, Schema.String)
@@ -137,5 +138,5 @@ export const meansOf = ({ candidates }: Pick<SearchState, "candidates">): Readon
 /** Returns the index of the candidate with the highest mean score; the first of several. */
 export const bestOf = (state: Pick<SearchState, "candidates">): number => {
   const means = meansOf(state)
-  return means.indexOf(Math.max(...means))
+  return means.indexOf(highest(means))
 }

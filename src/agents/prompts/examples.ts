@@ -48,7 +48,7 @@ const tracesOf = ({ rollouts, steps }: EpisodeToScore): ReadonlyArray<ReadonlyAr
   const groups: Array<Array<string>> = [[]]
   for (const step of rollouts[0]?.steps ?? []) {
     if (step._tag === "EnvironmentStep") groups.push([])
-    else groups.at(-1)?.push(...traceOf(step))
+    else for (const line of traceOf(step)) groups.at(-1)?.push(line)
   }
   return steps.map((_, at) => groups[at] ?? [])
 }

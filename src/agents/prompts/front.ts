@@ -11,6 +11,7 @@
  * ```
  */
 import type { Stream } from "../../base/rng/Rng.ts"
+import { highest } from "../../base/statistics/extremes.ts"
 
 /** The candidates with the best score on each task, by their indices in ascending order. */
 type Front = ReadonlyArray<ReadonlyArray<number>>
@@ -18,7 +19,7 @@ type Front = ReadonlyArray<ReadonlyArray<number>>
 /** Returns the best candidates on each task. `scores` has a row for each candidate and a column for each task. */
 export const frontOf = (scores: ReadonlyArray<ReadonlyArray<number>>): Front =>
   (scores[0] ?? []).map((_, task) => {
-    const best = Math.max(...scores.map((row) => row[task]))
+    const best = highest(scores.map((row) => row[task]))
     return scores.flatMap((row, candidate) => (row[task] === best ? [candidate] : []))
   })
 

@@ -11,6 +11,7 @@
 import { Schema } from "effect"
 import { valueAt } from "./interpolation.ts"
 import { bootstrap, deviationOf, interquartileMean, meanOf, quantile, thinned } from "./resampling.ts"
+import { highest, lowest } from "./extremes.ts"
 
 export const Aggregate = Schema.Struct({
   runs: Schema.Int,
@@ -58,8 +59,8 @@ export const aggregateCurves = (
     steps: curve.map(({ step }) => step),
     values: curve.map(({ value }) => value),
   }))
-  const first = Math.max(...columns.map(({ steps }) => steps[0] ?? Infinity))
-  const last = Math.min(...columns.map(({ steps }) => steps.at(-1) ?? -Infinity))
+  const first = highest(columns.map(({ steps }) => steps[0] ?? Infinity))
+  const last = lowest(columns.map(({ steps }) => steps.at(-1) ?? -Infinity))
   const all = [...new Set(columns.flatMap(({ steps }) => steps))].sort((a, b) => a - b)
   const common = all.filter((step) => step >= first && step <= last)
   const isEven = columns.every(({ steps }) => steps.filter((step) => step >= first && step <= last).length === common.length) // prettier-ignore

@@ -13,6 +13,7 @@
  */
 import { stream } from "../rng/Rng.ts"
 import { interquartileMean, meanOf, quantile, type Resampling } from "./resampling.ts"
+import { highest, lowest } from "./extremes.ts"
 
 /** The scores of two algorithms in one environment, one for each training. */
 export interface Scores {
@@ -70,9 +71,9 @@ export const probabilityOfImprovement = ({ left, right }: Scores): number => {
 /** Maps the scores of an environment linearly so that the lowest of both sides is 0 and the highest 1; all 0.5 if equal. */
 export const normalised = ({ left, right }: Scores): Scores => {
   const all = [...left, ...right]
-  const lowest = Math.min(...all)
-  const range = Math.max(...all) - lowest
-  const scaled = (value: number): number => (range > 0 ? (value - lowest) / range : 0.5)
+  const least = lowest(all)
+  const range = highest(all) - least
+  const scaled = (value: number): number => (range > 0 ? (value - least) / range : 0.5)
   return { left: left.map(scaled), right: right.map(scaled) }
 }
 

@@ -245,7 +245,7 @@ export const slowPatternIn = (value: unknown): string | undefined => {
     // The library's parts are functions with properties, so walk over functions as well as objects.
     if ((typeof one !== "object" && typeof one !== "function") || one === null || seen.has(one)) continue
     seen.add(one)
-    if (!(one instanceof RegExp)) waiting.push(...Object.values(one))
+    if (!(one instanceof RegExp)) for (const part of Object.values(one)) waiting.push(part)
     else {
       const problem = patternProblem(one.source)
       if (problem !== undefined) return `the regular expression ${JSON.stringify(one.source.slice(0, 100))}: ${problem}`

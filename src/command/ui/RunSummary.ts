@@ -28,7 +28,7 @@ export const summaryOf = Effect.fnUntraced(function* (
   const isEvaluation = (yield* run.kind) === "evaluation"
   const kind: "run" | "evaluation" | "rollouts" = hasOnlyRollouts ? "rollouts" : isEvaluation ? "evaluation" : "run"
   // The curve of an evaluation has one point per agent; the first agent is the baseline of the comparisons.
-  const last = isEvaluation ? curve[0] : curve.at(-1)
+  const last = isEvaluation ? curve[0] : ((yield* run.bestCandidate) ?? curve.at(-1))
   const { title = null, tags = [], archived = false } = yield* run.labels
   return {
     /** What the run's owner noted about it. The page shows the title in place of the name, and hides archived runs. */
@@ -53,7 +53,10 @@ export const summaryOf = Effect.fnUntraced(function* (
     steps: (yield* run.steps) ?? null,
     totalSteps: finite(yield* run.configAt(["total_steps"])),
     episodes: (yield* run.episodes) ?? null,
-    /** The mean return of the last validation; without validations, of the last training episodes. Null if there is none. */
+    /**
+     * The mean return of the last validation (of the best candidate's, if the run learns prompts); without validations, of the
+     * last training episodes. Null if there is none.
+     */
     score: last?.mean ?? finite(metrics.mean_return),
     scoreStd: finite(last?.std),
     /** The score of each agent of a game in the last validation; empty for other runs. */

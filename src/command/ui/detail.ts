@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import { evaluationReport } from "./evaluationReport.ts"
 import type { ScoredValidation } from "./curves/scoreCurves.ts"
 import { checkpointsIn } from "./play/checkpoints.ts"
-import { promptsReport } from "./promptsReport.ts"
 import type { ResultsFolder } from "./results-node.ts"
 import { fields, finite, parsed } from "./json.ts"
 import type { RunSummary } from "./RunSummary.ts"
@@ -21,7 +20,10 @@ export interface RunDetail extends Effect.Success<ReturnType<typeof detailOf>> {
   readonly leftOut?: number
 }
 
-export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: ResultsFolder, summary: RunSummary) {
+export const detailOf = Effect.fnUntraced(function* (
+  { files, index, curves, prompts }: ResultsFolder,
+  summary: RunSummary,
+) {
   const { path } = summary
   const run = index.read(path)
   const metrics = yield* run.metrics
@@ -46,9 +48,7 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
     /** The report of a finished evaluation. */
     report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,
     /** The candidates of a run that learns prompts; null for other runs. */
-    prompts: promptsReport(
-      (yield* run.kind) === "prompts" ? yield* files.text(`${path}/${Layout.prompts.candidates}`) : undefined,
-    ),
+    prompts: (yield* run.kind) === "prompts" ? yield* prompts(path) : null,
     system: system === undefined ? null : systemCurves(system),
     /** The last lines of `run.log`. */
     log: (yield* run.log(64 * 1024)).slice(-logLines),

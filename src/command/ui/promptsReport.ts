@@ -2,9 +2,11 @@
  * Reads the candidates of a run that learns prompts from its `candidates.json`, for the run's page: the tree, the front and the
  * scores with intervals.
  */
-import { Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { CandidatesFile } from "../../agents/prompts/Prompts.ts"
 import { interval } from "../../base/statistics/intervals.ts"
+import * as Layout from "../../run/Layout.ts"
+import type { Confined } from "../../run/read/confined-node.ts"
 import { parsed } from "./json.ts"
 
 /** The page shows at most so many candidates. */
@@ -50,4 +52,26 @@ export const promptsReport = (text: string | undefined) => {
     inFront: scores.filter((score, task) => score === highest[task]).length,
   }))
   return { best, metricCalls, iterations: iterations.length, left: candidates.length - shown.length, candidates: shown }
+}
+
+/** The largest number of runs whose candidates stay in memory. */
+const mostKept = 16
+
+type PromptsReport = ReturnType<typeof promptsReport>
+
+/** Makes a function that reads the candidates of the run with the given path. It computes them again only if the file has changed. */
+export const makePromptsReports = (files: Pick<Confined, "stamp" | "text">) => {
+  const kept = new Map<string, { readonly stamp: string; readonly report: PromptsReport }>()
+  return Effect.fnUntraced(function* (run: string): Effect.fn.Return<PromptsReport> {
+    const file = `${run}/${Layout.prompts.candidates}`
+    // The stamp is read before the text: if the file changes in between, the next call sees another stamp.
+    const stamp = yield* files.stamp(file)
+    const before = kept.get(run)
+    const isSame = before?.stamp === stamp
+    const report = isSame ? before.report : promptsReport(yield* files.text(file))
+    kept.delete(run)
+    kept.set(run, { stamp, report })
+    for (const oldest of kept.keys()) if (kept.size > mostKept) kept.delete(oldest)
+    return report
+  })
 }

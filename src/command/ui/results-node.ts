@@ -4,6 +4,7 @@ import { type Confined, confinedByName, confinedTo } from "../../run/read/confin
 import { makeCurves } from "./curves/curves.ts"
 import { isRunFolder, makeIndex } from "./runIndex.ts"
 import { makeMetrics } from "./curves/runMetrics.ts"
+import { makePromptsReports } from "./promptsReport.ts"
 import { makeSettings } from "./settings.ts"
 import { makeTranscripts } from "./transcripts/transcripts.ts"
 import { CommandError } from "../CommandError.ts"
@@ -21,6 +22,7 @@ export const resultsOf = (files: Confined) => {
     transcripts: makeTranscripts(files),
     metrics: makeMetrics(files),
     settings: makeSettings(index),
+    prompts: makePromptsReports(files),
   }
 }
 

@@ -11,6 +11,7 @@ import { type Token, tokenOf } from "../../trainer/runs/token.ts"
 import { dataAt } from "../../run/find/Value.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 import { finite } from "./json.ts"
+import { highest } from "../../base/statistics/extremes.ts"
 
 /**
  * The state of a run: `waiting` until an index is free, `stopped` if the trainer no longer works, and `unconfigured` if
@@ -121,7 +122,7 @@ const isOpen = (facts: Facts): boolean => fixedState(facts) === undefined
  */
 const placesOf = (all: ReadonlyMap<string, Facts>, maxRuns: number): ReadonlyMap<string, number> => {
   const open = [...all].filter(([, facts]) => isOpen(facts))
-  const newest = Math.max(...open.map(([, { token }]) => token?.startedAtMillis ?? -Infinity))
+  const newest = highest(open.map(([, { token }]) => token?.startedAtMillis ?? -Infinity))
   const orderOf = ({ token }: Facts): number =>
     token?.startedAtMillis === newest ? token.generation : Number.MAX_SAFE_INTEGER
   const ids = open.toSorted(([, a], [, b]) => orderOf(a) - orderOf(b)).map(([id]) => id)

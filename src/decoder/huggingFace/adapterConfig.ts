@@ -15,6 +15,7 @@ import {
   projectionName,
   projections,
 } from "../networks/parameters.ts"
+import { highest } from "../../base/statistics/extremes.ts"
 
 /** The settings of an adapter. */
 export interface AdapterConfig {
@@ -106,7 +107,7 @@ const targetsOf = Effect.fnUntraced(function* (
   const wrong = (problem: string) => ConfigError.at({ source: path }, "target_modules", problem)
   if (target === "all-linear") return projections
   const others = [embeddingName, finalNormName, ...(tiedEmbeddings ? [] : [headName])].map(moduleOf)
-  const longestName = Math.max(...[...others, ...projections.map((one) => projectionName(layers, one))].map(lengthOf))
+  const longestName = highest([...others, ...projections.map((one) => projectionName(layers, one))].map(lengthOf))
   const matches = yield* matcherOf(target, longestName, wrong)
   const other = others.find(matches)
   if (other !== undefined) return yield* wrong(`expected some of ${projections.join(", ")}, found ${other}`)

@@ -3,6 +3,7 @@
  * programs of `rowStep.ts`, which describes their layout.
  */
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
+import { highest } from "../../base/statistics/extremes.ts"
 
 /** The arrays of one layer in one segment, for all rows. */
 interface CacheLayer {
@@ -37,7 +38,7 @@ export class RowCache {
 
   constructor(config: CacheSizes, segments: ReadonlyArray<CacheSegment>) {
     this.config = config
-    const longest = Math.max(...segments.map(({ length }) => length))
+    const longest = highest(segments.map(({ length }) => length))
     this.exchanged = new Float32Array(config.keyValueHeads * config.headDim * longest)
     let begin = 0
     this.segments = segments.map((segment) => ({ ...segment, begin: (begin += segment.length) - segment.length }))

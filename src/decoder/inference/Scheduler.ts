@@ -14,6 +14,7 @@ import type { EngineJob } from "./Job.ts"
 import type { PagedCache, Sequence } from "./PagedCache.ts"
 import type { GeneratingProgram, ReadingProgram, StepFeeds, StepModel } from "./StepModel.ts"
 import type { Version, ModelVersions } from "./Versions.ts"
+import { highest } from "../../base/statistics/extremes.ts"
 
 export class Scheduler {
   readonly cache: PagedCache
@@ -210,7 +211,7 @@ export class Scheduler {
   private planGenerating(): PlannedStep | null {
     for (const job of this.running) if (job.sequence !== null && hasRead(job.sequence)) this.seat(job, job.sequence)
     const jobs = this.running.filter(({ row }) => row !== -1)
-    const longest = Math.max(...jobs.map(({ cached }) => cached))
+    const longest = highest(jobs.map(({ cached }) => cached))
     const program = this.model.generating.find(
       ({ rows, room, longRows, shortRoom }) =>
         rows >= jobs.length && room >= longest && jobs.filter(({ cached }) => cached > shortRoom).length <= longRows,

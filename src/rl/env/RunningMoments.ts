@@ -1,3 +1,5 @@
+import { highest } from "../../base/statistics/extremes.ts"
+
 /**
  * Computes the running mean and variance of each column of the rows that it receives, in one pass (Chan, Golub and
  * LeVeque 1979; with one row at a time it is Welford's algorithm). `update` changes the numbers in the arrays but never replaces the arrays, so a reference to them stays
@@ -37,7 +39,7 @@ const together: ReadonlyArray<number> = [0]
  * ```
  */
 export const make = (size: number, initialCount = 1e-4, groups: ReadonlyArray<number> = together): RunningMoments => {
-  const groupCount = Math.max(...groups) + 1
+  const groupCount = highest(groups) + 1
   const mean = new Float64Array(size * groupCount)
   const variance = new Float64Array(size * groupCount).fill(1)
   const count = new Float64Array(groupCount).fill(initialCount)

@@ -55,7 +55,7 @@ export const findRuns = Effect.fnUntraced(function* (
     const experiments: Array<string> = []
     for (const name of names) {
       const entry = entryOf(below(path, name), `${full}/${name}`)
-      if (entry !== undefined) runs.push(...(yield* expanded(entry, `${full}/${name}`)))
+      if (entry !== undefined) for (const run of yield* expanded(entry, `${full}/${name}`)) runs.push(run)
       else if (level > 0 ? level < depth - 1 : isTime(name)) nested.push(name)
       else if (level === 0 && !name.startsWith(".")) experiments.push(name)
     }
@@ -64,7 +64,7 @@ export const findRuns = Effect.fnUntraced(function* (
       for (const run of flat) {
         const whole = `${full}/${name}/${run}`
         const entry = entryOf(below(below(path, name), run), whole)
-        if (entry !== undefined) runs.push(...(yield* expanded(entry, whole)))
+        if (entry !== undefined) for (const run of yield* expanded(entry, whole)) runs.push(run)
       }
     }
     yield* Effect.forEach(nested, (name) => visit(below(path, name), `${full}/${name}`, level + 1), {

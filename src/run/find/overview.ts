@@ -11,6 +11,7 @@ import { thinned } from "../../base/statistics/resampling.ts"
 import { bar, bytesText, cell, indented, short, table } from "./table.ts"
 import { dataAt, valueOfData } from "./Value.ts"
 import type { ValidationPoint } from "../read/validations.ts"
+import { highest } from "../../base/statistics/extremes.ts"
 
 /** Reads all facts about one run, as `effect runs show` prints them. */
 export const overview = Effect.fnUntraced(function* (run: RunReader, source: FileSource) {
@@ -136,10 +137,10 @@ export const overviewText = (
     ["steps", about.steps],
     ...(about.resumesFrom === null ? [] : [["resumes from", about.resumesFrom] as const]),
   ]
-  const width = Math.max(
+  const width = highest([
     ...facts.map(([key]) => cell(key).length),
     ...[...leaves(about.metrics).keys()].map((key) => key.length),
-  )
+  ])
   const lines = (pairs: ReadonlyArray<readonly [string, string]>): string =>
     pairs.map(([key, value]) => `${cell(key).padEnd(width)}  ${value}`).join("\n")
   const section = (title: string, body: string): ReadonlyArray<string> =>
@@ -197,8 +198,8 @@ const counted = (title: string, count: number, most: number): string =>
 const curveText = (validations: ReadonlyArray<ValidationPoint>): string => {
   const shown = thinned(validations, curveRows)
   // Bars start at 0, or at the lowest mean if that is negative.
-  const lowest = Math.min(0, ...shown.map(({ mean }) => mean))
-  const highest = Math.max(...shown.map(({ mean }) => mean))
+  const least = Math.min(0, ...shown.map(({ mean }) => mean))
+  const most = Math.max(...shown.map(({ mean }) => mean))
   const agents = [...new Set(shown.flatMap(({ agents = [] }) => agents.map(({ agent }) => agent)))]
   return shown.length === 0
     ? ""
@@ -212,7 +213,7 @@ const curveText = (validations: ReadonlyArray<ValidationPoint>): string => {
             const found = own.find(({ agent }) => agent === name)
             return found === undefined ? undefined : Number(short(found.mean))
           }),
-          bar(mean, lowest, highest, barWidth),
+          bar(mean, least, most, barWidth),
         ]),
       )
 }

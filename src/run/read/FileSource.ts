@@ -64,7 +64,7 @@ export const treeOf = Effect.fnUntraced(function* (
     for (const name of files.slice(0, most - listed.length)) {
       listed.push({ path: below(name), bytes: (yield* source.size(`${top}/${below(name)}`)) ?? 0 })
     }
-    queue.push(...folders.map(below).filter((path) => !isLeftOut(path)))
+    for (const path of folders.map(below)) if (!isLeftOut(path)) queue.push(path)
   }
   return listed
 })

@@ -6,6 +6,7 @@ import { type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 import type { FolderFacts, SharedReading } from "./folderFacts.ts"
 import { once } from "./once.ts"
 import type { ScoreFacts } from "./scoreFacts.ts"
+import { highest } from "../../base/statistics/extremes.ts"
 
 /** The numbers of bytes to read from the end of a score file. The second is used if the first has no whole line of scores. */
 const tailBytes = [4096, 1024 * 1024]
@@ -50,7 +51,7 @@ export const progressFacts = (
     const stepNames = (yield* has(Layout.steps)) ? yield* source.list(at(Layout.steps)) : []
     const kept = stepNames.flatMap((name) => Layout.stepOf(name) ?? [])
     const reached = [...(yield* checkpointSteps), ...kept, trained, validated].filter((step) => step !== undefined)
-    return reached.length === 0 ? undefined : Math.max(...reached)
+    return reached.length === 0 ? undefined : highest(reached)
   })
 
   const steps = once(function* () {

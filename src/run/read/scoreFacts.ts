@@ -1,16 +1,26 @@
 /** Reads the validations of a run. Each score file is read only once, when it is first needed. */
 import { Effect } from "effect"
+import { jsonValue } from "../../base/config/text.ts"
 import { dataAt, numberAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"
 import type { ScoreLine } from "../record/scoreLine.ts"
 import type { FolderFacts, SharedReading } from "./folderFacts.ts"
 import { once } from "./once.ts"
-import { agentsIn, curveOf, type ValidationReturn, playedIn, scoreLines, type ValidationPoint } from "./validations.ts"
+import { attempt } from "./attempt.ts"
+import {
+  agentsIn,
+  bestCandidateIn,
+  curveOf,
+  type ValidationReturn,
+  playedIn,
+  scoreLines,
+  type ValidationPoint,
+} from "./validations.ts"
 
 export type ScoreFacts = ReturnType<typeof scoreFacts>
 
 export const scoreFacts = (
-  { at, warn, located, metrics, evaluations, isFinished }: FolderFacts,
+  { at, has, warn, located, metrics, evaluations, isFinished }: FolderFacts,
   { source }: SharedReading,
 ) => {
   const validationFiles = once(function* () {
@@ -47,13 +57,32 @@ export const scoreFacts = (
     return validations.length > 0 ? validations : yield* scored(files.slice(-2, -1))
   })
 
-  /** The mean return of the last validation; undefined if there is none. */
+  /** The validation of the best candidate of a run that learns prompts; undefined for other runs. */
+  const bestCandidate = once(function* () {
+    if (!(yield* has(Layout.prompts.candidates))) return undefined
+    const best = numberAt(yield* metrics, ["best"])
+    // A finished run has a validation for each candidate.
+    if (best !== undefined && (yield* isFinished)) return (yield* curve).at(best)
+    const text = (yield* source.text(at(Layout.prompts.candidates))) ?? ""
+    const data = attempt(() => jsonValue(text))
+    return (
+      ("value" in data ? bestCandidateIn(data.value) : undefined) ??
+      (yield* warn(Layout.prompts.candidates, "expected candidates with scores"))
+    )
+  })
+
+  /**
+   * The mean return of the last validation; undefined if there is none. For a run that learns prompts, that of the best
+   * candidate's validation.
+   */
   const validation = once(function* () {
     const result = yield* metrics
     const last = numberAt(result, ["validation", "mean_return"])
     if (last !== undefined) return last
     // A null in metrics.json means that the run ended without a validation.
     if (result !== undefined && dataAt(result, ["validation"]) === null) return undefined
+    const best = yield* bestCandidate
+    if (best !== undefined) return best.mean
     return (yield* (yield* isFinished) ? curve : lastScored).at(-1)?.mean
   })
 
@@ -64,5 +93,5 @@ export const scoreFacts = (
     return (yield* lastScored).at(-1)?.agents ?? []
   })
 
-  return { curve, lastScored, validation, agents }
+  return { curve, lastScored, bestCandidate, validation, agents }
 }

@@ -49,6 +49,20 @@ export const evaluationsIn = (data: unknown): ReadonlyArray<ValidationPoint> | u
 const named = (agents: ReadonlyArray<AgentMean>): Pick<ValidationPoint, "agents"> =>
   agents.length === 0 ? {} : { agents }
 
+/**
+ * Reads the scores of the best candidate in the contents of a `candidates.json`; undefined if there are none. Like
+ * `evaluationsIn`, it uses no Schema.
+ */
+export const bestCandidateIn = (data: unknown): ValidationPoint | undefined => {
+  if (!isPlain(data) || !Array.isArray(data.candidates) || typeof data.best !== "number") return undefined
+  const candidate: unknown = data.candidates[data.best]
+  if (!isPlain(candidate) || !Array.isArray(candidate.scores)) return undefined
+  const scores = candidate.scores.flatMap((score) => finite(score) ?? [])
+  if (scores.length === 0) return undefined
+  const foundAfter = finite(candidate.foundAfter) ?? 0
+  return { step: foundAfter, mean: meanOf(scores), std: deviationOf(scores), episodes: scores.length }
+}
+
 /** Reads the scores of the agents in a validation, as `return.json` and `metrics.json` have them. */
 export const agentsIn = (data: unknown, key: "returns_mean" | "mean_return"): ReadonlyArray<AgentMean> =>
   (Array.isArray(data) ? data : []).flatMap((score: unknown) => {

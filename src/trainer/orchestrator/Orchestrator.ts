@@ -186,7 +186,7 @@ const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, draw
     if (!isSupervised) yield* beforePlaying
     const { rollouts, taskOf, ...others } = yield* playAll(orchestration, requests, protocol)
     const { usable, unusable } = yield* usableOf(rollouts.filter(isPlayed), converting)
-    failed.push(...others.failed)
+    for (const one of others.failed) failed.push(one)
     for (const { rollout, error } of unusable) {
       // An episode has no samples, or the trainer can't use those that it has.
       const tag = error instanceof TrainerError ? "InvalidSample" : error._tag

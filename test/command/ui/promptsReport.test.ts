@@ -1,6 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
 import { bootstrap, meanOf } from "../../../src/base/statistics/resampling.ts"
-import { promptsReport } from "../../../src/command/ui/promptsReport.ts"
+import { makePromptsReports, promptsReport } from "../../../src/command/ui/promptsReport.ts"
+import { summaryOf } from "../../../src/command/ui/RunSummary.ts"
+import { unplacedEntry } from "../../../src/run/find/RunEntry.ts"
+import { over } from "../../../src/run/RunReader.ts"
+import { memorySource } from "../../run/read/memorySource.ts"
 
 const candidate = (text: string, parents: ReadonlyArray<number>, scores: ReadonlyArray<number>) => ({
   texts: { system_prompt: text },
@@ -69,4 +74,32 @@ describe("the candidates on a run's page", () => {
     ])
       assert.isNull(promptsReport(text), text)
   })
+
+  it.effect("are computed again only if their file has changed", () =>
+    Effect.gen(function* () {
+      const texts = [file([candidate("a", [], [0.5, 1])]), file([candidate("a", [], [0, 1])])]
+      const reads: Array<string> = []
+      let version = 0
+      const read = makePromptsReports({
+        stamp: (path) => Effect.sync(() => `${path} ${version}`),
+        text: (path) => Effect.sync(() => (reads.push(path), texts[version])),
+      })
+      const first = yield* read("run")
+      assert.strictEqual(yield* read("run"), first)
+      assert.deepStrictEqual(reads, ["run/candidates.json"])
+      version = 1
+      assert.strictEqual((yield* read("run"))?.candidates[0].mean, 0.5)
+      yield* read("other")
+      assert.lengthOf(reads, 3)
+    }),
+  )
+
+  it.effect("give the row of their run the score of the best one", () =>
+    Effect.gen(function* () {
+      const candidates = file([candidate("a", [], [0, 1]), candidate("b", [0], [1, 1]), candidate("c", [0], [0, 0])], 1)
+      const source = memorySource({ "run/config.yaml": "kind: prompts\n", "run/candidates.json": candidates })
+      const summary = yield* summaryOf(over(source)(unplacedEntry("run")), { hasOnlyRollouts: false })
+      assert.deepInclude(summary, { score: 1, scoreStd: 0 })
+    }),
+  )
 })

@@ -22,6 +22,7 @@ import { promptIds } from "../ChatTokens.ts"
 import type { Tokenizer } from "../../../base/tokens/Tokenizer.ts"
 import { bytes, end, firstWord, roles, words } from "../../../base/tokens/words.ts"
 import type { LmService } from "../Lm.ts"
+import { highest } from "../../../base/statistics/extremes.ts"
 
 export interface NgramOptions {
   /** The answers of which the model chooses one. */
@@ -241,7 +242,7 @@ export class Ngram {
       if (row === undefined) continue
       for (const [index, id] of allowed.entries()) logits[index] += row.get(id) ?? 0
     }
-    const most = Math.max(...logits)
+    const most = highest(logits)
     const best = logits.indexOf(most)
     if (temperature === 0) return logits.map((_, index) => (index === best ? 1 : 0))
     const weights = logits.map((logit) => exp((logit - most) / temperature))

@@ -75,7 +75,7 @@ export class CallReader {
     const end = this.whole.find(this.text, this.searched)
     this.searched = this.text.length
     if (end < 0) return { events, rest: null }
-    if (this.passed < 0) events.push(...this.complete(this.text.slice(0, end)))
+    if (this.passed < 0) for (const event of this.complete(this.text.slice(0, end))) events.push(event)
     return { events, rest: this.text.slice(end) }
   }
 

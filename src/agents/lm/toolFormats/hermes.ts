@@ -56,7 +56,7 @@ class HermesReader extends BufferedReader {
     }
     if (this.state === "calling") {
       const read = this.readCall()
-      events.push(...read.events.map(this.withTag))
+      for (const event of read.events) events.push(this.withTag(event))
       if (!read.isComplete) return false
       this.state = "closing"
     }

@@ -26,7 +26,7 @@ class Llama3Reader extends BufferedReader {
         return false
       case "calling": {
         const read = this.readCall()
-        events.push(...read.events)
+        for (const event of read.events) events.push(event)
         if (!read.isComplete) return false
         // If the object is not a call, the answer is JSON for people, and the rest of it is text, too.
         this.state = read.events.some(({ _tag }) => _tag === "Text") ? "text" : "next"

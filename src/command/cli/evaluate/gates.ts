@@ -17,6 +17,7 @@ import { usageError, writeError } from "../output/output.ts"
 import { warningLabel } from "../output/colors.ts"
 import type { CommandError } from "../../CommandError.ts"
 import type { EvalFlags } from "./flags.ts"
+import { lowest } from "../../../base/statistics/extremes.ts"
 
 /** A limit of a scorer; without a name, of the evaluation's first scorer. */
 interface Limit {
@@ -206,7 +207,7 @@ const judgeRegressions = Effect.fnUntraced(function* (
     regression(comparisons, { limit, scorer, strict, agents, confidence }),
   )
   const compared = gates.flatMap(({ tasks }) => (tasks === 0 ? [] : [tasks]))
-  const fewest = Math.min(...compared)
+  const fewest = lowest(compared)
   if (!quiet && fewest < Math.max(own.size, baseline.tasks.size)) {
     yield* writeError(
       `${warningLabel()} only ${fewest} tasks are compared: this evaluation has ${own.size}, the baseline ${baseline.folder} has ${baseline.tasks.size}\n`,

@@ -150,7 +150,7 @@ const readValidations = Effect.fnUntraced(function* (files: FileSource, run: Run
       before = { size, validations: validationsOf(text, Layout.seenEpisodesOf(name) ?? 0, training) }
       one.validations.set(name, before)
     }
-    all.push(...before.validations)
+    for (const validation of before.validations) all.push(validation)
   }
   if (all.length > 0) return all.sort((a, b) => a.step - b.step)
   return fromReturns(yield* files.text(yield* run.locate(Layout.returns)))

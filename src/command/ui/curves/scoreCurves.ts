@@ -12,6 +12,7 @@
 import { episodesOf, scoreLine } from "../../../run/record/scoreLine.ts"
 import { meanOf } from "../../../base/statistics/resampling.ts"
 import { type Curve, rounded } from "./Curve.ts"
+import { highest, lowest } from "../../../base/statistics/extremes.ts"
 
 /** Columns of equal length, with one value per training episode in the order of the file. */
 export interface Points {
@@ -139,8 +140,8 @@ export const validationCurve = (validations: ReadonlyArray<ScoredValidation>, st
     curve.time.push(rounded(Math.max(0, time - start) / 1000))
     curve.episodes.push(episodes)
     curve.mean.push(rounded(meanOf(returns)))
-    curve.min.push(Math.min(...returns))
-    curve.max.push(Math.max(...returns))
+    curve.min.push(lowest(returns))
+    curve.max.push(highest(returns))
   }
   return curve
 }

@@ -13,6 +13,7 @@ import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { type Steps, waitFor } from "../drive.ts"
 import { copyInto, misfit } from "../learnerState.ts"
 import { labelProblemIn, observationIn } from "../transitions/player.ts"
+import { highest } from "../../../base/statistics/extremes.ts"
 
 /**
  * An expert in code: it chooses the action for a flat observation (see `Space.unflatten`), which ends with the action mask if
@@ -112,7 +113,7 @@ export const makeLabeller = (expert: Expert, { observationSpace, actionSpace, nu
 }
 
 const saveMemories = (memories: ReadonlyArray<Memory>): NamedArrays => {
-  const length = Math.max(...memories.map((memory) => memory?.length ?? 0))
+  const length = highest(memories.map((memory) => memory?.length ?? 0))
   if (length === 0) return {}
   const data = Float64Array.from(memories.flatMap((memory) => memory ?? new Array<number>(length).fill(0)))
   return {

@@ -21,7 +21,7 @@ const mostBuffers = 8
 export const forWebGpu = (graph: Graph, count: number): Graph => {
   const constants: Array<Initializer> = [...graph.initializers]
   const result = rewritten(graph, constants, count)
-  result.initializers.push(...constants)
+  for (const constant of constants) result.initializers.push(constant)
   return result
 }
 

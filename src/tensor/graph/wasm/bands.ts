@@ -18,6 +18,7 @@ import { bytesOf } from "./memory.ts"
 import { addsInOrder } from "./nest.ts"
 import { evenSize } from "./products/tileSizes.ts"
 import type { Bands, Stage } from "./stage.ts"
+import { highest } from "../../../base/statistics/extremes.ts"
 
 /** The sizes that decide when bands are worth it, and how large they are. */
 export interface BandSizes {
@@ -84,7 +85,7 @@ export const stagesOf = (
     return size < rows ? { rows, size, local, sums } : undefined
   }
 
-  const stages = Array.from({ length: Math.max(...levels.values()) + 2 }, (_, i): ReadonlyArray<Stage> => {
+  const stages = Array.from({ length: highest(levels.values()) + 2 }, (_, i): ReadonlyArray<Stage> => {
     const own = groups.filter((group) => levels.get(group) === i - 1)
     const banded = own.filter((group) => roles.has(group))
     const rest = own.filter((group) => !roles.has(group))

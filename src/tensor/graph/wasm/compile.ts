@@ -26,6 +26,7 @@ import { scratchFor } from "./products/tileSizes.ts"
 import { controlBytes, microsecondsOfAll, SliceFunctions, usualWorth, type Worth } from "./slices.ts"
 import { SharedValues } from "./shared.ts"
 import { aligned, bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
+import { highest } from "../../../base/statistics/extremes.ts"
 
 /** Tells where an array is in the module's memory. The address is in bytes. */
 export interface ArrayAddress {
@@ -113,7 +114,7 @@ export const compileAll = <Name extends string>(
   const feedsAt = new Map<string, number>()
   for (const shared of sharedFeeds) {
     const sizes = all.flatMap((spec) => Object.entries(feedShapes(spec)).filter(([name]) => name === shared))
-    if (sizes.length > 0) feedsAt.set(shared, reserve(Math.max(...sizes.map(([, feed]) => bytesOf(feed)))))
+    if (sizes.length > 0) feedsAt.set(shared, reserve(highest(sizes.map(([, feed]) => bytesOf(feed)))))
   }
   const values = new SharedValues()
   const places = new Map<string, number>()

@@ -12,6 +12,7 @@
 import { Schema } from "effect"
 import { meanOf, type Resampling } from "./resampling.ts"
 import { stream } from "../rng/Rng.ts"
+import { highest, lowest } from "./extremes.ts"
 import { manyValues, normalBelow } from "./intervals.ts"
 import { meanDifference, tango } from "./pairedInterval.ts"
 
@@ -22,7 +23,7 @@ export const Paired = Schema.Struct({
   rightMean: Schema.Finite,
   /**
    * The mean of the differences (right minus left), with an interval over the tasks: Tango's score interval if all values are 0
-   * or 1, otherwise Student's with a rise and a fall added. It has a width also if all differences are equal.
+   * or 1, otherwise Student's, which is widened if most differences are equal. It has a width also if all are.
    */
   difference: Schema.Finite,
   low: Schema.Finite,
@@ -101,15 +102,8 @@ export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): n
   return (reached + 1) / (draws + 1)
 }
 
-/**
- * Returns how far apart the values of a task may be: as far as those of any task here, or if none differs, as far as the values
- * of different tasks.
- */
-const scaleOf = (differences: ReadonlyArray<number>, values: ReadonlyArray<number>): number => {
-  const largest = (numbers: ReadonlyArray<number>): number =>
-    numbers.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
-  return largest(differences) || largest(values.map((value) => value - values[0])) || largest(values)
-}
+/** Returns how far apart the values of a task may be: as far as those of all tasks, or if all are equal, as far as 0. */
+const scaleOf = (values: ReadonlyArray<number>): number => highest(values) - lowest(values) || Math.abs(values[0])
 
 type ByTask = ReadonlyMap<string, number>
 
@@ -132,15 +126,14 @@ export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paire
   const { confidence } = how
   const [low, high] = isBinary
     ? tango({ pairs: tasks.length, rises: better, falls: worse }, confidence)
-    : meanDifference(differences, { scale: scaleOf(differences, values), confidence })
+    : meanDifference(differences, { scale: scaleOf(values), confidence })
   return {
     tasks: tasks.length,
     leftMean: meanOf(lefts),
     rightMean: meanOf(rights),
     difference,
-    // Extend the interval to include the mean: the added values draw it towards 0.
-    low: Math.min(low, difference),
-    high: Math.max(high, difference),
+    low,
+    high,
     better,
     worse,
     permutationP,

@@ -9,7 +9,9 @@
  * meanDifference([0, 0, 0, 0, 0, 0], { scale: 1 }) // [-0.447, 0.447]
  * ```
  */
+import { highest } from "./extremes.ts"
 import { manyValues, normalQuantile } from "./intervals.ts"
+import { meanOf } from "./resampling.ts"
 
 interface ChangedPairs {
   readonly pairs: number
@@ -74,23 +76,53 @@ const studentBelow = (t: number, degrees: number): number => {
 const studentQuantile = (share: number, degrees: number): number =>
   degrees >= manyValues ? normalQuantile(share) : zeroOf((t) => share - studentBelow(t, degrees), 0, 10_000)
 
+/** Computes Student's interval of the mean of two values or more. */
+const student = (values: ReadonlyArray<number>, confidence: number): Limits => {
+  const mean = meanOf(values)
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1)
+  const half = studentQuantile((1 + confidence) / 2, values.length - 1) * Math.sqrt(variance / values.length)
+  return [mean - half, mean + half]
+}
+
+/** Differences this close to each other, as a share of the largest number, count as equal: rounding may set them apart. */
+const rounding = 1e-9
+
+/** Returns the value that more than half of the numbers have, except for rounding; undefined if there is none. */
+const commonValue = (numbers: ReadonlyArray<number>, tolerance: number): number | undefined => {
+  const middle = Float64Array.from(numbers).sort()[numbers.length >> 1]
+  const equal = numbers.filter((value) => Math.abs(value - middle) <= tolerance)
+  return 2 * equal.length > numbers.length ? middle : undefined
+}
+
 interface DifferenceOptions {
-  /** How far a pair may differ, even if no pair of these does. */
+  /** How far a pair may differ if no pair of these does. */
   readonly scale: number
   readonly confidence?: number | undefined
 }
 
 /**
- * Computes Student's interval of a mean difference from the differences and two more of the size `scale`, a rise and a fall. For
- * differences of −1, 0 and 1, Bonett and Price (2012) add these two as well.
+ * Computes Student's interval of a mean difference.
+ *
+ * If most differences are equal, few others decide the variance, and it may be far too small, or 0 if all are equal. Then two
+ * more differences are added, as far above and below the common one as the farthest of the others: if none differs, as far as 0,
+ * or, if all are 0, by `scale`. For differences of −1, 0 and 1 that are mostly 0, these are the rise and the fall of Bonett and
+ * Price (2012). The result is the wider interval.
+ *
+ * For differences that are normal, rounded or mostly equal, it contains the mean nearly as often as `confidence` says; for
+ * strongly skewed ones less often, since a few pairs show no rare large difference.
  */
 export const meanDifference = (
   differences: ReadonlyArray<number>,
   { scale, confidence = 0.95 }: DifferenceOptions,
 ): Limits => {
-  const all = [...differences, scale, -scale]
-  const mean = all.reduce((sum, value) => sum + value, 0) / all.length
-  const variance = all.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (all.length - 1)
-  const half = studentQuantile((1 + confidence) / 2, all.length - 1) * Math.sqrt(variance / all.length)
-  return [mean - half, mean + half]
+  const tolerance = rounding * Math.max(scale, highest(differences.map(Math.abs)))
+  const common = commonValue(differences, tolerance)
+  if (common === undefined) return student(differences, confidence)
+  const farthest = highest(differences.map((value) => Math.abs(value - common)))
+  const areEqual = farthest <= tolerance
+  const size = areEqual ? Math.abs(common) || scale : farthest
+  const [low, high] = student([...differences, common + size, common - size], confidence)
+  if (areEqual) return [low, high]
+  const [ownLow, ownHigh] = student(differences, confidence)
+  return [Math.min(low, ownLow), Math.max(high, ownHigh)]
 }

@@ -58,30 +58,68 @@ describe("Tango's interval", () => {
 })
 
 describe("Student's interval of the differences", () => {
-  it("is that of the differences, a rise and a fall", () => {
-    // scipy.stats.t.interval of [0] * 6 + [1, -1], and of [1, 2, 3, 4, 4, -4].
-    const none = meanDifference(times(6, 0), { scale: 1 })
-    assert.closeTo(none[1], 0.44687, 1e-5)
-    const [low, high] = meanDifference([1, 2, 3, 4], { scale: 4 })
-    assert.closeTo((low + high) / 2, 10 / 6, 1e-12)
-    assert.closeTo(high - low, 2 * 2.570582 * Math.sqrt((62 - 100 / 6) / 5 / 6), 1e-5)
-    assert.isAbove(meanDifference([1, 2, 3, 4], { scale: 4, confidence: 0.99 })[1], high)
+  const is = ([low, high]: readonly [number, number], [wantedLow, wantedHigh]: readonly [number, number]) => {
+    assert.closeTo(low, wantedLow, 1e-5)
+    assert.closeTo(high, wantedHigh, 1e-5)
+  }
+
+  it("is that of the differences alone if they differ", () => {
+    // The t of 5 degrees of freedom is 2.570582, that of 3 is 3.182446.
+    is(meanDifference([-12, -8, -10, -11, -9, -10], { scale: 900 }), [-11.484126, -8.515874])
+    is(meanDifference([1, 2, 3, 4], { scale: 4 }), [0.44574, 4.55426])
+    assert.isAbove(meanDifference([1, 2, 3, 4], { scale: 4, confidence: 0.99 })[1], 4.55427)
   })
 
-  it("contains the mean difference as often as it says", () => {
+  it("is that of the differences and two more, on both sides, if all are equal, also if rounding sets them apart", () => {
+    // The t of 7 degrees of freedom is 2.364624; the added differences are 1 and −1, and 0 and −20.
+    is(meanDifference(times(6, 0), { scale: 1 }), [-0.446872, 0.446872])
+    is(meanDifference(times(6, -10), { scale: 900 }), [-14.46872, -5.53128])
+    const rounded = [0.8 - 0.7, 0.9 - 0.8, 0.3 - 0.2]
+    assert.isAbove(new Set(rounded).size, 1)
+    is(meanDifference(rounded, { scale: 1 }), meanDifference(times(3, 0.1), { scale: 1 }))
+    const [low, high] = meanDifference([5], { scale: 5 })
+    assert.isTrue(low < 0 && high > 10)
+  })
+
+  it("is widened in the same way if most are equal", () => {
+    const differences = [...times(19, 0), 1]
+    const [low, high] = meanDifference(differences, { scale: 1 })
+    // The added differences are 1 and −1. The t of 21 degrees of freedom is 2.079614.
+    const half = 2.079614 * Math.sqrt((3 - 1 / 22) / 21 / 22)
+    is([low, high], [1 / 22 - half, 1 / 22 + half])
+    // Adding a constant to all differences moves the interval with them.
+    is(
+      meanDifference(
+        differences.map((value) => value - 7),
+        { scale: 1 },
+      ),
+      [low - 7, high - 7],
+    )
+  })
+
+  it("contains the mean difference nearly as often as it says", () => {
     const random = stream(7, "paired")
-    const draws = { even: () => random.uniform() - 0.5, thirds: () => (random.integer(3) - 1) / 2 }
-    for (const [name, draw] of Object.entries(draws)) {
-      for (const tasks of [3, 8, 40]) {
-        const evaluations = 1000
+    const normal = () => Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform())
+    const one = (chance: number, value: number) => () => (random.uniform() < chance ? value : 0)
+    const draws: Readonly<Record<string, readonly [draw: () => number, mean: number]>> = {
+      normal: [normal, 0],
+      even: [() => random.uniform() - 0.5, 0],
+      "three values": [() => (random.integer(3) - 1) / 2, 0],
+      "rounded, with most equal": [() => Math.round(normal() / 2 - 10), -10],
+      "a rise in 5 %": [one(0.05, 1), 0.05],
+      "a rise in 20 %": [one(0.2, 1), 0.2],
+      "a fall in 40 %": [one(0.4, -3), -1.2],
+    }
+    for (const [name, [draw, mean]] of Object.entries(draws)) {
+      for (const tasks of [3, 6, 12, 20, 30]) {
+        const evaluations = 500
         let missed = 0
         for (let at = 0; at < evaluations; at++) {
           const differences = Array.from({ length: tasks }, draw)
-          const scale = Math.max(...differences.map(Math.abs)) || 1
-          const [low, high] = meanDifference(differences, { scale })
-          if (low > 0 || high < 0) missed++
+          const [low, high] = meanDifference(differences, { scale: 3 })
+          if (low > mean || high < mean) missed++
         }
-        assert.isAtMost(missed / evaluations, 0.065, `${name}, ${tasks} tasks`)
+        assert.isAtMost(missed / evaluations, 0.095, `${name}, ${tasks} tasks`)
       }
     }
   })
@@ -101,7 +139,7 @@ describe("a comparison of two evaluations", () => {
       const { difference, low, high } = compared(values)
       assert.isTrue(low <= difference && difference <= high && high - low > 0, JSON.stringify([values, low, high]))
     }
-    // A difference that no task has is as large as the values are apart.
+    // If no task has a difference, one of another task may be as large as the values are apart.
     const { low, high } = compared([[3, 3], [5, 5], [4, 4]]) // prettier-ignore
     assert.deepEqual([low, high], [...meanDifference([0, 0, 0], { scale: 2 })])
   })

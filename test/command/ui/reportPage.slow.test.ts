@@ -48,7 +48,7 @@ inBrowser("what is no training", ({ page, served, text, count, click, drawn, set
         assert.include(scores, "was_told|exact|0.333|0.097 to 0.700|6")
         assert.deepStrictEqual(((await rows(1)) as ReadonlyArray<string>).slice(0, 2), [
           "compared|score|difference|95 %|better|worse|tasks|p|by",
-          "was_told − guesses|exact|+0.125|-0.486 to 0.674|2|3|6|0.75|permutation",
+          "was_told − guesses|exact|+0.125|-0.419 to 0.669|2|3|6|0.75|permutation",
         ])
         assert.match(
           ((await rows(1)) as ReadonlyArray<string>)[2],

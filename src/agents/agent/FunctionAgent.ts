@@ -14,7 +14,7 @@
  * })
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Cause, Effect, Schema } from "effect"
 import { withDefault } from "../../base/config/fields.ts"
 import type { AgentKind } from "./AgentKind.ts"
 import type { OutsideTask } from "./outside/answers.ts"
@@ -66,6 +66,10 @@ export interface FunctionAgentOptions {
   readonly version?: string
 }
 
+/** Returns the error or defect of a function's Effect. An Effect that interrupts itself must not interrupt the run. */
+const errorIn = (cause: Cause.Cause<unknown>): unknown =>
+  Cause.hasInterruptsOnly(cause) ? new Error("its Effect was interrupted") : Cause.squash(cause)
+
 /**
  * Makes the kind of agent whose turns the function takes. A config names it by `type`, either by the value that `make` returns
  * or by its name, and may have the `lm_config`, `options`, `timeout_s`, `max_retries` and `concurrency` of the agent.
@@ -89,7 +93,7 @@ export const make = (name: string, answer: AgentFunction, { version }: FunctionA
           }),
           (returned) =>
             Effect.isEffect(returned)
-              ? Effect.catchDefect(Effect.mapError(returned, failed), (defect) => Effect.fail(failed(defect)))
+              ? Effect.catchCause(returned, (cause) => Effect.fail(failed(errorIn(cause))))
               : Effect.succeed(returned),
         ),
   })

@@ -25,8 +25,14 @@ export const harmless = (text: string): string =>
     (one) => (one.length > 1 ? one : "�"),
   )
 
-/** Returns the message of a thrown value in one line. */
-export const messageOf = (error: unknown): string => oneLine(error instanceof Error ? error.message : String(error))
+/** Returns the message of a thrown value, which may be anything, in one line. */
+export const messageOf = (error: unknown): string => {
+  try {
+    return oneLine(String(error instanceof Error ? error.message : error))
+  } catch {
+    return "what was thrown cannot be read"
+  }
+}
 
 /** Returns the code or message of the innermost cause of an error, such as `ECONNREFUSED`; empty if it has none. */
 export const innermostCause = (error: unknown): string => {
@@ -156,13 +162,13 @@ export const prettyJson = (value: unknown): string => `${JSON.stringify(value, n
 const longestMarkdown = 300
 
 /**
- * Escapes characters of Markdown. An `@`, a `#` and a `www` are also followed by a space without width: GitHub makes mentions,
- * references and links of them even after a backslash.
+ * Escapes characters of Markdown. An `@`, a `#`, a `GH-` and a `www` are also followed by a space without width: GitHub makes
+ * mentions, references and links of them even after a backslash.
  */
 const escapedMarkdown = (text: string): string => {
   if (text === "<") return "&lt;"
   if (text === "&") return "&amp;"
-  return `${text.length > 1 ? text : `\\${text}`}${/^(?:[@#]|www)$/i.test(text) ? "&#8203;" : ""}`
+  return `${text.length > 1 ? text : `\\${text}`}${/^(?:[@#]|gh-|www)$/i.test(text) ? "&#8203;" : ""}`
 }
 
 /**
@@ -171,7 +177,7 @@ const escapedMarkdown = (text: string): string => {
  */
 export const markdownText = (text: string): string =>
   shortened(text.replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, " ").trim(), longestMarkdown).replace(
-    /[\\`*_{}[\]<>()#!|~@&$^]|:(?=\/\/)|www(?=\.)/gi,
+    /[\\`*_{}[\]<>()#!|~@&$^]|:(?=\/\/)|\bgh-(?=\d)|www(?=\.)/gi,
     escapedMarkdown,
   )
 

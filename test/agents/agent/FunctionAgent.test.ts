@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Agents from "../../../src/agents/agent/Agents.ts"
@@ -215,6 +215,14 @@ describe("an agent that is a function", () => {
     }),
   )
 
+  it.effect("has its own text for every name that nobody has replaced", () =>
+    Effect.gen(function* () {
+      const shows = FunctionAgent.make("shows", (_, { text }) => [text("constructor", "a"), text("toString", "b")].join())
+      const { outcome } = yield* asks(shows, { texts: { toString: "c" } })
+      assert.deepStrictEqual(outcome, { _tag: "Act", action: "a,c", reward: 0 })
+    }),
+  )
+
   it.effect("that throws or returns no answer fails its own episode only", () =>
     Effect.gen(function* () {
       const picky = FunctionAgent.make("picky", async ({ text }) => {
@@ -252,12 +260,17 @@ describe("an agent that is a function", () => {
           throw new TypeError("no text")
         },
       }
+      const unreadable = Object.defineProperty(new Error("a"), "message", { get: () => throwing(new Error("b")) })
       const cases: ReadonlyArray<
         readonly [string, RegExp, () => ReturnType<Parameters<typeof FunctionAgent.make>[1]>]
       > = [
         ["dies", /^dies: it failed: a bug$/, () => Effect.die(new Error("a bug"))],
         ["throws", /^throws: it failed: \{"code":1\}$/, () => Effect.sync(() => throwing({ code: 1 }))],
         ["bare", /^bare: it failed: /, () => throwing(Object.create(null))],
+        ["number", /^number: it failed: 5$/, () => throwing(Object.assign(new Error("a"), { message: 5 }))],
+        ["stack", /^stack: it failed: a$/, () => throwing(Object.assign(new Error("a"), { stack: 5 }))],
+        ["unreadable", /: it failed: what it threw cannot be read$/, () => throwing(unreadable)],
+        ["stops", /^stops: it failed: its Effect was interrupted$/, () => Effect.interrupt],
         ["ring", /cannot be read: .*circular/, () => ({ call: [{ name: "t", arguments: circular }] })],
         ["big", /cannot be read: .*BigInt/, () => ({ text: "a", toolCalls: [{ name: "t", result: 10n }] })],
         ["getter", /^getter: its answer cannot be read: no text$/, () => thrower],
@@ -307,6 +320,18 @@ describe("an agent that is a function", () => {
         signals.map(({ aborted }) => aborted),
         [true, true],
       )
+    }),
+  )
+
+  it.effect("is interrupted with its run while its Effect waits", () =>
+    Effect.gen(function* () {
+      const begun = yield* Deferred.make<void>()
+      const waits = FunctionAgent.make("waits", () => Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
+      const fiber = yield* Effect.forkChild(asks(waits))
+      yield* Deferred.await(begun)
+      yield* Fiber.interrupt(fiber)
+      const exit = yield* Fiber.await(fiber)
+      assert.isTrue(Exit.hasInterrupts(exit))
     }),
   )
 

@@ -2,6 +2,7 @@ import { assert, it } from "vitest"
 import {
   jsonValue,
   markdownText,
+  messageOf,
   oneLine,
   parsedJson,
   roundedSpeed,
@@ -70,4 +71,12 @@ it("a name of somebody else mentions nobody, refers to no issue and links nowher
     "\\@&#8203;octocat, team\\#&#8203;1 at www&#8203;.evil.example, WWW&#8203;.a.example, http\\://b.example and me\\@&#8203;c.example &amp; co",
   )
   assert.strictEqual(markdownText("a swww of <b>"), "a swww of &lt;b\\>")
+  assert.strictEqual(markdownText("GH-12, gh-a and high-5"), "GH-&#8203;12, gh-a and high-5")
+})
+
+it("the message of whatever was thrown can be shown", () => {
+  assert.strictEqual(messageOf(new Error("one\ntwo")), "one; two")
+  assert.strictEqual(messageOf(Object.assign(new Error("a"), { message: 5 })), "5")
+  assert.strictEqual(messageOf(null), "null")
+  assert.strictEqual(messageOf(Object.create(null)), "what was thrown cannot be read")
 })

@@ -16,7 +16,7 @@ import type { Agent, AgentFailure, AgentInput, AgentTurn, ModelCall, StepResult 
 import { AgentError } from "../AgentError.ts"
 import { incompleteFeedback, isIncomplete } from "../Conversation.ts"
 import { type Parser, refused } from "../Parser.ts"
-import { answerOf, type OutsideAnswer, type OutsideTask, reasonOf } from "./answers.ts"
+import { answerOf, describe, type OutsideAnswer, type OutsideTask } from "./answers.ts"
 import { makeOutages } from "./outages.ts"
 
 /** The model of an agent with code of its own. All its calls pass our limits, budget, retries and cache, and are recorded. */
@@ -296,6 +296,6 @@ export const make = (parts: OutsideParts, training = true): Agent => {
 /** Converts an exception of the agent's own code to an error. An error of a model stays as it is. */
 export const thrown = (type: string, error: unknown): AgentFailure => {
   if (error instanceof LmError || error instanceof AgentError) return error
-  const stack = error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}
-  return new AgentError({ agent: type, message: `${type}: it failed: ${reasonOf(error)}`, ...stack })
+  const { reason, ...stack } = describe(error)
+  return new AgentError({ agent: type, message: `${type}: it failed: ${reason}`, ...stack })
 }

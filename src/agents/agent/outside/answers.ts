@@ -83,10 +83,16 @@ const callsOf = (calls: ReadonlyArray<typeof CalledTool.Type> | null | undefined
 /** Copies the keys of an answer from an object, whose properties may be inherited or computed. */
 const picked = (value: object): object => Object.fromEntries(keys.map((key) => [key, Reflect.get(value, key)]))
 
-/** Returns the message of something that an agent's code threw, which may be anything, in one line. */
-export const reasonOf = (error: unknown): string => {
-  if (error instanceof Error) return oneLine(error.message)
-  return typeof error === "string" ? oneLine(error) : display(error)
+/** Describes something that an agent's code threw, which may be anything: its message in one line, and its stack. */
+export const describe = (thrown: unknown): { readonly reason: string; readonly userStack?: string } => {
+  const reasonOf = (value: unknown): string => (typeof value === "string" ? oneLine(value) : display(value))
+  try {
+    if (!(thrown instanceof Error)) return { reason: reasonOf(thrown) }
+    const { message, stack }: { readonly message: unknown; readonly stack?: unknown } = thrown
+    return { reason: reasonOf(message), ...(typeof stack === "string" ? { userStack: stack } : {}) }
+  } catch {
+    return { reason: "what it threw cannot be read" }
+  }
 }
 
 const refusal = (agent: string, problem: string) => new AgentError({ agent, message: `${agent}: ${problem}` })
@@ -97,7 +103,7 @@ const refusal = (agent: string, problem: string) => new AgentError({ agent, mess
  */
 export const answerOf = (agent: string, returned: unknown): Effect.Effect<OutsideAnswer, AgentError> =>
   Effect.catchDefect(readAnswer(agent, returned), (defect) =>
-    refusal(agent, `its answer cannot be read: ${reasonOf(defect)}`),
+    refusal(agent, `its answer cannot be read: ${describe(defect).reason}`),
   )
 
 const readAnswer = Effect.fnUntraced(function* (

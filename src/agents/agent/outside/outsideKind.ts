@@ -118,7 +118,7 @@ export const outsideKind = <Config extends CommonSettings, Encoded>({
             Effect.flatMap(AskedTexts, (asked) => {
               const text = (name: string, own: string): string => {
                 asked(name, own)
-                return texts[name] ?? own
+                return (Object.hasOwn(texts, name) ? texts[name] : undefined) ?? own
               }
               return ask({ config, text, texts })(turn)
             }),

@@ -233,7 +233,8 @@ const killGroup = (child: ChildProcess): void => {
 const start = (id: string, options: Command, replies: Assembly, described: string): Started => {
   const { timeoutSeconds = 60 } = options
   const [program, ...args] = options.command
-  const child = spawn(program, args, {
+  // If the limit of open files is reached, Node makes a child without streams, and emits the error later.
+  const child: ChildProcess = spawn(program, args, {
     stdio: ["pipe", "pipe", "pipe"],
     cwd: options.cwd,
     env: environmentFor(id, options),
@@ -280,7 +281,7 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
     lose(invalid(id, `${process_} did not answer within ${timeoutSeconds} seconds, so it was ended`))
   }
 
-  child.stdout.on("data", (piece: Buffer) => {
+  child.stdout?.on("data", (piece: Buffer) => {
     if (lost !== undefined) return
     const { reply, stray } = waiting === undefined ? { stray: strayOutput(piece) } : replies.add(piece, most)
     if (reply !== undefined) settle(reply)
@@ -288,9 +289,9 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
     killGroup(child)
     lose(invalid(id, `${process_} ${stray}`))
   })
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (errorText = (errorText + text).slice(-mostErrorText)))
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => (errorText = (errorText + text).slice(-mostErrorText)))
   // Writing to a process that has ended fails; its end is reported below.
-  child.stdin.on("error", () => {})
+  child.stdin?.on("error", () => {})
   let hasEnded = false
   const ended = new Promise<void>((resolve) => {
     child.once("error", (error) => {
@@ -313,8 +314,8 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
       // The id of an ended process may already belong to another process.
       if (!hasEnded) killGroup(child)
       // A process that has left the group may keep the outputs open, and "close" would wait for that.
-      child.stdout.destroy()
-      child.stderr.destroy()
+      child.stdout?.destroy()
+      child.stderr?.destroy()
       return ended
     },
     connection: {
@@ -323,7 +324,7 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
         most = mostBytes
         waiting = done
         wait(partsOfLimit, giveUp)
-        child.stdin.write(request)
+        child.stdin?.write(request)
       },
     },
   }

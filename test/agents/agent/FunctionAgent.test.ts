@@ -217,7 +217,9 @@ describe("an agent that is a function", () => {
 
   it.effect("has its own text for every name that nobody has replaced", () =>
     Effect.gen(function* () {
-      const shows = FunctionAgent.make("shows", (_, { text }) => [text("constructor", "a"), text("toString", "b")].join())
+      const shows = FunctionAgent.make("shows", (_, { text }) =>
+        [text("constructor", "a"), text("toString", "b")].join(),
+      )
       const { outcome } = yield* asks(shows, { texts: { toString: "c" } })
       assert.deepStrictEqual(outcome, { _tag: "Act", action: "a,c", reward: 0 })
     }),

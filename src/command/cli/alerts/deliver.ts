@@ -72,7 +72,8 @@ const endingWithProcess = (child: ChildProcess): (() => void) => {
 /** Runs a command with the user's shell. Returns why it failed; undefined if it succeeded. */
 const runCommand = (command: string, facts: AlertFacts, seconds: number) =>
   Effect.callback<string | undefined>((resume) => {
-    const child = spawn(command, {
+    // If the limit of open files is reached, Node makes a child without streams, and emits the error later.
+    const child: ChildProcess = spawn(command, {
       shell: true,
       stdio: ["pipe", "ignore", "pipe"],
       env: { ...process.env, ...asVariables(facts) },
@@ -91,13 +92,13 @@ const runCommand = (command: string, facts: AlertFacts, seconds: number) =>
     const settle = (problem: string | undefined): void => {
       clearTimeout(timer)
       release()
-      child.stderr.destroy()
+      child.stderr?.destroy()
       resume(Effect.succeed(problem))
     }
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (errors = (errors + text).slice(-mostCharacters)))
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => (errors = (errors + text).slice(-mostCharacters)))
     // A command need not read its input.
-    child.stdin.on("error", () => {})
-    child.stdin.end(`${JSON.stringify(facts)}\n`)
+    child.stdin?.on("error", () => {})
+    child.stdin?.end(`${JSON.stringify(facts)}\n`)
     child.once("error", ({ message }) => settle(message))
     child.once("exit", (code, signal) => {
       // Processes that the command left behind end with it.

@@ -82,6 +82,12 @@ export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   return episodes
 })
 
+/** Returns the id of an episode's first rollout. */
+export const episodeId = (
+  { task, repeat }: Pick<EpisodeToScore, "task" | "repeat">,
+  { isRepeated }: { readonly isRepeated: boolean },
+): string => (isRepeated ? `task-${task}-${repeat}` : `task-${task}`)
+
 /** The description of a task that could not be read from the data set, for the result of its episode. */
 const unreadTask: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
 
@@ -116,8 +122,13 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   const playing = Effect.gen(function* () {
     const taskEnv = yield* tasks.at(task)
     env = { id: taskEnv.id, type: taskEnv.type, metadata: taskEnv.metadata }
-    const id = repeats === 1 ? `task-${task}` : `task-${task}-${repeat}`
-    return yield* protocol.play({ id, env: taskEnv, envSeed, samplingSeed, onStep })
+    return yield* protocol.play({
+      id: episodeId({ task, repeat }, { isRepeated: repeats > 1 }),
+      env: taskEnv,
+      envSeed,
+      samplingSeed,
+      onStep,
+    })
   }).pipe(Effect.scoped, Effect.provideService(CallContext, { phase, purpose: "action", episode: index + 1, step: 0 }))
 
   const exit = yield* Effect.exit(playing)

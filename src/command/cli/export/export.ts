@@ -24,6 +24,7 @@ import {
 import { usageError, writeOut } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
 import { type CurveFormat, curveFormats, curvesFile } from "./curves.ts"
+import { type EpisodeFormat, episodeFormats, runsOfAgents } from "./episodeFormats.ts"
 import { requireNewFolder, writeFile, writeFolder } from "./folder.ts"
 import type { ModelFormat } from "./languageModel.ts"
 import { nameFor } from "./names.ts"
@@ -45,15 +46,16 @@ const flags = {
     ...curveFormats,
     ...movieFormats,
     ...trackers,
+    ...episodeFormats,
   ]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv, svg, png or pdf for learning curves, one for each argument or for each group of seeds in it; gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv, svg, png or pdf for learning curves, one for each argument or for each group of seeds in it; gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases; atif for a folder with the episodes of a language-model agent as trajectories",
     ),
   ),
   out: text(
     "out",
     "path",
-    "The file to write, or the folder of a worker, a language model or wandb (default: named after the run)",
+    "The file to write, or the folder of a worker, a language model, wandb or atif (default: named after the run)",
   ),
   label: texts("label", "name", "With curves: the name of a curve in the legend, once for each in their order"),
   title: text("title", "text", "With curves: the title of the figure (default: the name of the runs)"),
@@ -92,6 +94,7 @@ export const exporting = subcommand(
       "effect export latest --to gif --episodes 3": "Three episodes as a moving picture",
       "effect export latest --to mlflow": "Settings, metrics and files to a server of MLflow",
       "effect export latest --to wandb": "The same as a folder: wandb sync uploads it",
+      "effect export latest --to atif": "An agent's episodes as trajectories, for Harbor's tools",
     },
   },
   flags,
@@ -108,11 +111,7 @@ export const exporting = subcommand(
       const flag = (["episodes", "speed"] as const).find((name) => Option.isSome(input[name]))
       if (flag !== undefined) return yield* usageError(`--${flag} only works with --to gif and mp4`)
     }
-    const usable = isModel(to)
-      ? trainedModels
-      : isCurve(to) || isTracker(to)
-        ? trainings
-        : ofKind("a training with a policy", "training")
+    const usable = usableFor(to)
     const options = { usable, step: input.step, curves: isCurve(to) }
     yield* withRunsOnDisk(input, options, (named) => exportRuns({ ...input, ...named }, usable))
   }),
@@ -144,6 +143,11 @@ const exportRuns = Effect.fnUntraced(function* (input: FlagValues<typeof flags>,
     const { toWandb } = yield* Effect.promise(() => import("./wandb.ts"))
     return yield* writeOut(`${yield* toWandb(resolve(runs[0]), input)}\n`)
   }
+  if (isEpisodes(to)) {
+    // The code of agents is loaded only when it is needed.
+    const { exportEpisodes } = yield* Effect.promise(() => import("./episodes.ts"))
+    return yield* writeOut(`${yield* exportEpisodes(runs[0], { to, out: input.out })}\n`)
+  }
   if (to === "worker") {
     const run = yield* runOfPolicy(runs[0], to)
     const out = Option.getOrElse(input.out, () => `${nameFor(run)}-worker`)
@@ -159,14 +163,22 @@ const exportRuns = Effect.fnUntraced(function* (input: FlagValues<typeof flags>,
   yield* writeOut(`${out}\n`)
 })
 
-type Format = CurveFormat | ModelFormat | MovieFormat | PolicyFormat | Tracker | "worker"
+type Format = CurveFormat | EpisodeFormat | ModelFormat | MovieFormat | PolicyFormat | Tracker | "worker"
 
 const isCurve = (format: Format): format is CurveFormat => curveFormats.some((curve) => curve === format)
 const isMovie = (format: Format): format is MovieFormat => movieFormats.some((movie) => movie === format)
 const isTracker = (format: Format): format is Tracker => trackers.some((tracker) => tracker === format)
+const isEpisodes = (format: Format): format is EpisodeFormat => episodeFormats.some((one) => one === format)
 const isModel = (format: Format): format is ModelFormat => modelFormats.some((model) => model === format)
 
 const trainedModels = ofKind("a run of a language model's trainer", "multirun")
+
+/** Selects the runs that have something in a format. */
+const usableFor = (to: Format): UsableRun => {
+  if (isModel(to)) return trainedModels
+  if (isEpisodes(to)) return runsOfAgents
+  return isCurve(to) || isTracker(to) ? trainings : ofKind("a training with a policy", "training")
+}
 
 /**
  * Returns the folder that the user named by its path; if it is no such path, the folder of the trainer's run with that name.

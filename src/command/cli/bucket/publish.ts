@@ -38,21 +38,22 @@ const publish = Effect.fnUntraced(function* (connected: Connected, path: string,
   if ((yield* metricsOf(connected, path)) !== undefined) return
   const fs = yield* FileSystem.FileSystem
   const files: Array<string> = []
-  // A link is published as a text with its target, and nothing behind it.
+  /** The targets of links by their names. A link is published as a text with its target, and nothing behind it. */
+  const targets = new Map<string, string>()
   const folders = [""]
   for (const folder of folders) {
     for (const { name, type } of yield* fs.readDirectoryEntries(join(directory, folder))) {
       const below = folder === "" ? name : `${folder}/${name}`
       if (type === "Directory") folders.push(below)
-      else if (type === "SymbolicLink")
-        yield* failing(writer.put(`${path}/${below}`, utf8.encode(yield* fs.readLink(join(directory, below)))))
+      else if (type === "SymbolicLink") targets.set(below, yield* fs.readLink(join(directory, below)))
       else if (type === "File" && !Layout.isOfWriter(below)) files.push(below)
     }
   }
   // Another machine may have published a part of this run before it died: remove the files that this run does not have.
-  const kept = new Set([lock, ...files.map((name) => `${path}/${name}`)])
+  const kept = new Set([lock, ...[...files, ...targets.keys()].map((name) => `${path}/${name}`)])
   const left = (yield* failing(store.list(`${path}/`))).filter((key) => !kept.has(key))
   yield* Effect.forEach(left, (key) => failing(writer.remove(key)), { discard: true })
+  for (const [name, target] of targets) yield* failing(writer.put(`${path}/${name}`, utf8.encode(target)))
   const put = (name: string) =>
     Effect.flatMap(readBytes(join(directory, name), Infinity), (bytes) => failing(writer.put(`${path}/${name}`, bytes)))
   yield* Effect.forEach(

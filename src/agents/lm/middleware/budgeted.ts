@@ -70,6 +70,13 @@ export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | un
 
 const kinds = ["calls", "tokens", "money"] as const
 
+/** Counts as 0 what is below 0: some servers report −1 for a number that they do not know. */
+const counted = ({ inputTokens, outputTokens, reasoningTokens }: Usage): Usage => ({
+  inputTokens: Math.max(0, inputTokens),
+  outputTokens: Math.max(0, outputTokens),
+  reasoningTokens: Math.max(0, reasoningTokens),
+})
+
 /** Makes calls fail once the budget is spent. Calls that are already running still finish, and are counted. */
 export const budgeted =
   (budget: Budget, prices: ReadonlyArray<Price>, spent: SpendingCounter): Middleware =>
@@ -92,8 +99,12 @@ export const budgeted =
         spent.calls++
         const pay = ({ usage }: { readonly usage?: Usage }): Effect.Effect<void> =>
           Effect.sync(() => {
-            if (usage !== undefined) spent.add(usage, priceOf(request.model, prices))
+            if (usage !== undefined) spent.add(counted(usage), priceOf(request.model, prices))
           })
-        return lm.complete(request).pipe(Effect.tap(pay), Effect.tapError(pay))
+        return lm.complete(request).pipe(
+          Effect.map((completion) => ({ ...completion, usage: counted(completion.usage) })),
+          Effect.tap(pay),
+          Effect.tapError(pay),
+        )
       }),
   })

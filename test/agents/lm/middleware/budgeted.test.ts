@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { budgeted, priceOf, SpendingCounter } from "../../../../src/agents/lm/middleware/budgeted.ts"
+import { Effect, Schema } from "effect"
+import { budgeted, priceOf, Spending, SpendingCounter } from "../../../../src/agents/lm/middleware/budgeted.ts"
 import type { Budget } from "../../../../src/agents/lm/LmConfig.ts"
 import { answering, completion, failure, request } from "../support.ts"
 
@@ -30,6 +30,21 @@ describe("budgeted", () => {
         "m: the budget of 0 calls is spent (0 calls, 0 tokens); raise budget.calls to continue",
       )
       assert.strictEqual(free.remedy, "budget.calls=1")
+    }),
+  )
+
+  it.effect("counts a negative number of tokens as none, so that its totals can be read again", () =>
+    Effect.gen(function* () {
+      const { lm } = answering((nth) =>
+        nth === 0
+          ? Effect.succeed(completion("yes", -1))
+          : Effect.fail(failure("refused", { usage: completion("", -5).usage })),
+      )
+      const spent = new SpendingCounter()
+      const careful = budgeted(none, [price], spent)(lm)
+      assert.strictEqual((yield* careful.complete(request("?"))).usage.inputTokens, 0)
+      yield* Effect.flip(careful.complete(request("?")))
+      assert.deepStrictEqual(yield* Schema.decodeUnknownEffect(Spending)(spent.save()), spent.save())
     }),
   )
 

@@ -8,6 +8,7 @@
  * taskProblem(before, after) // the task qa-2 has the right answer "Rome" in one evaluation and "Paris" in the other, …
  * ```
  */
+import { shortened } from "../../base/config/text.ts"
 import type { EpisodeRow } from "./rows.ts"
 
 type EpisodeRows = ReadonlyArray<EpisodeRow>
@@ -35,8 +36,7 @@ const difference = (left: ReadonlySet<string>, right: ReadonlySet<string>) => {
   return left.size === 1 && right.size === 1 && one !== other ? [one, other] : undefined
 }
 
-const longest = 60
-const quoted = (text: string): string => JSON.stringify(text.length <= longest ? text : `${text.slice(0, longest)}…`)
+const quoted = (text: string): string => JSON.stringify(shortened(text))
 
 /** Says which task has the same id in both evaluations, but another right answer or type; undefined if there is none. */
 export const taskProblem = (left: EpisodeRows, right: EpisodeRows): string | undefined => {

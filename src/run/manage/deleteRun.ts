@@ -41,7 +41,7 @@ export const deleteRun = Effect.fnUntraced(function* (
   const names = yield* failing(fs.readDirectory(directory))
   if (!files.some((name) => names.includes(name))) return yield* refused(`it is not a run (it has no ${Layout.config})`)
   if (!isOfRun(directory, names)) {
-    const made = `it has no ${Layout.lease}, and its path has not the layout of a results folder`
+    const made = `it has no ${Layout.lease}, and its path does not have the layout of a results folder`
     return yield* refused(
       `nothing shows that this folder was made for a run (${made}); if it is one, remove it yourself`,
     )

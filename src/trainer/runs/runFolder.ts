@@ -49,7 +49,7 @@ const isMissing = (error: PlatformError.PlatformError): boolean => error.reason.
 interface FolderAccess {
   readonly fs: FileSystem.FileSystem
   readonly path: Path.Path
-  readonly context: Context.Context<FileSystem.FileSystem>
+  readonly context: Context.Context<FileSystem.FileSystem | Path.Path>
 }
 
 /** Reads a small text file. A file to which a link leads is not read: a message could show what is in it. */
@@ -233,10 +233,9 @@ export const makeRunFolders = Effect.gen(function* () {
   const access: FolderAccess = {
     fs: yield* FileSystem.FileSystem,
     path: yield* Path.Path,
-    context: yield* Effect.context<FileSystem.FileSystem>(),
+    context: yield* Effect.context<FileSystem.FileSystem | Path.Path>(),
   }
   const { path } = access
-  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   return {
     list: (outputDirectory: string) => listRuns(access, outputDirectory),
     read: (directory: string, relative: string) => readSmall(access, directory, relative),
@@ -254,7 +253,7 @@ export const makeRunFolders = Effect.gen(function* () {
     foreignLink: (directory: string) =>
       foreignLinkIn(directory).pipe(
         Effect.orElseSucceed(() => undefined),
-        Effect.provideContext(context),
+        Effect.provideContext(access.context),
       ),
     at: (...parts: ReadonlyArray<string>) => path.join(...parts),
   }

@@ -5,7 +5,9 @@
 import { Effect, FileSystem, Option } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { toPath } from "../../run/identifier.ts"
+import { MetricAlerts } from "../cli/alerts/MetricAlerts.ts"
 import { threadsOfEach } from "../cli/flags.ts"
+import type { Finished } from "../cli/run/finished.ts"
 import { RunCommand, trainInChild } from "./child.ts"
 import { argumentsOf, type TrainFlags } from "./command.ts"
 import type { StartedRun } from "./folder.ts"
@@ -37,7 +39,8 @@ export const makeTrainRun = Effect.fnUntraced(function* (ofSweep: OfSweep) {
   const fs = yield* FileSystem.FileSystem
   const spread = Option.isSome(input.cluster) ? yield* spreadCommand : undefined
   const ownCommand = yield* RunCommand
-  return Effect.fnUntraced(function* (
+  const passOn = yield* MetricAlerts
+  const trainRun = Effect.fnUntraced(function* (
     run: PlannedRun,
     started: StartedRun | undefined,
     onProgress: (progress: SweepProgress) => void,
@@ -66,4 +69,15 @@ export const makeTrainRun = Effect.fnUntraced(function* (ofSweep: OfSweep) {
       Effect.provideService(RunCommand, place.training(onCluster)),
     )
   })
+  /** Passes the validations of a finished run on to the alerts of the command. */
+  const tellAlerts = ({ result, curve }: Finished, run: PlannedRun) =>
+    passOn(
+      curve.map(({ step, value }) => ({
+        facts: { run: place.shown(result.runDir), seed: run.identity.seed },
+        step,
+        values: { "validation/score": value },
+      })),
+    )
+  return (...args: Parameters<typeof trainRun>) =>
+    Effect.tap(trainRun(...args), (finished) => tellAlerts(finished, args[0]))
 })

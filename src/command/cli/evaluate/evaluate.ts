@@ -60,7 +60,7 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
   const { target, json, quiet } = input
   const folders = [input.resultsDir]
   if (Option.isSome(input.other)) {
-    yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster"], "a run or a file")
+    yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster", "alert"], "a run or a file")
     yield* refuseFlags(input, flagsOfEvaluations, "one evaluation: effect eval NEW --baseline OLD")
     const [left, right] = yield* Effect.forEach([target, input.other.value], (typed) =>
       Effect.flatMap(exists(typed), (isPath) =>
@@ -96,7 +96,7 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
     yield* refuseFlags(input, flagsOfEvaluations, "an evaluation of agents")
     return yield* evaluateRun(input, run)
   }
-  yield* refuseFlags(input, [...flagsOfRuns, "cluster"], "the run of a training")
+  yield* refuseFlags(input, [...flagsOfRuns, "cluster", "alert"], "the run of a training")
   yield* showEvaluation(input, run)
 })
 

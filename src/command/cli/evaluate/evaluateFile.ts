@@ -14,6 +14,7 @@ import * as Layout from "../../../run/Layout.ts"
 import { silentSource } from "../../../run/read/disk-node.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
+import { alertSinks } from "../alerts/flag.ts"
 import { evaluations, printRun, readRun, runToResumeAt } from "../findRun.ts"
 import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
 import { usageError } from "../output/output.ts"
@@ -80,7 +81,7 @@ export const playEvaluation = Effect.fnUntraced(function* (
     ownPlaces: resultsDir === defaultResultsDir,
     ...(resume === undefined ? {} : { resume }),
   }
-  const sinks = recorder(...(quiet ? [] : [terminalProgress]))
+  const sinks = recorder(...(quiet ? [] : [terminalProgress]), ...(yield* alertSinks(input.alert)))
   const onPlanned: RunOptions["onPlanned"] = (_, effective) => {
     if (kindOf(effective) !== "evaluation")
       return Effect.fail(refusal(notAnEvaluation(options.source, "it has no tasks to evaluate on")))

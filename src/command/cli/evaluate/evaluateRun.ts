@@ -19,6 +19,8 @@ import { kindOf } from "../../../run/RunSpec.ts"
 import { validate } from "../../../rl/train/validate.ts"
 import { meanOf } from "../../../base/statistics/resampling.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
+import { dataAt } from "../../../run/find/Value.ts"
+import { MetricAlerts } from "../alerts/MetricAlerts.ts"
 import { requireConfig } from "../findRun.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { parseSetting } from "../run/overrides.ts"
@@ -28,8 +30,14 @@ import { dispatcherLayer } from "../worker/cluster.ts"
 import { refuseFailures } from "./failures.ts"
 import type { EvalFlags } from "./flags.ts"
 
-export const evaluateRun = (input: EvalFlags, run: string) =>
-  Effect.provide(evaluateHere(input, run), dispatcherLayer(input.cluster))
+export const evaluateRun = Effect.fnUntraced(function* (input: EvalFlags, run: string) {
+  const evaluating = Effect.provide(evaluateHere(input, run), dispatcherLayer(input.cluster))
+  if (input.alert.length === 0) return yield* evaluating
+  const { alerting } = yield* Effect.promise(() => import("../alerts/alerts.ts"))
+  const name = dataAt(yield* readYaml(yield* requireConfig(run)), ["name"])
+  const about = { run, name: typeof name === "string" ? name : run }
+  return yield* alerting({ flags: input.alert, about, what: "the evaluation of a checkpoint" }, evaluating)
+})
 
 const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string) {
   const config = yield* requireConfig(run)
@@ -83,6 +91,8 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
   if (outcome === undefined) return yield* usageError(`${run}: no episode was played`)
   if (outcome.episodes.length > 0) {
     const evaluation = evaluationOf(result, outcome)
+    const values = { "validation/score": outcome.meanReturn }
+    yield* (yield* MetricAlerts)([{ facts: {}, step: result.steps, values }])
     yield* input.json ? writeJson(evaluation) : writeOut(summary(evaluation, isAgent))
   }
   yield* refuseFailures({ ...outcome, episodes: outcome.episodes.length + (outcome.failed ?? 0) }, input.maxFailures)

@@ -13,6 +13,7 @@ import {
   toggle,
   trustFlag,
 } from "../flags.ts"
+import { alertFlag } from "../alerts/flag.ts"
 import { maxFailures } from "./failures.ts"
 import { clusterFlag } from "../worker/cluster.ts"
 import { usageError } from "../output/output.ts"
@@ -59,6 +60,7 @@ export const flags = {
     "With a file: resume an evaluation that was stopped, given by its folder, a part of its path, or latest; finished episodes are not played again",
   ),
   cluster: clusterFlag("Play the episodes"),
+  alert: alertFlag("the evaluation"),
   trust: trustFlag,
   maxFailures,
   failUnder: texts(
@@ -107,6 +109,7 @@ type OptionalFlag =
   | (typeof flagsOfFiles)[number]
   | (typeof flagsOfEvaluations)[number]
   | "cluster"
+  | "alert"
 
 /** Returns the flags that judge and report a finished evaluation, for the command that resumes it. */
 export const judgingFlags = (input: EvalFlags): Readonly<Record<string, unknown>> => ({

@@ -12,6 +12,7 @@ import {
   toggle,
   trustFlag,
 } from "../flags.ts"
+import { alertFlag } from "../alerts/flag.ts"
 
 export const flags = {
   upstream: text(
@@ -60,6 +61,7 @@ export const flags = {
   name: text("name", "name", "The name of the run (default: gateway)"),
   resultsDir: resultsDirFlag("The folder for the run's folder (default: results)"),
   resume: text("resume", "run", "Continue a gateway that was stopped or killed: its folder"),
+  alert: alertFlag("the gateway", ""),
   trust: trustFlag,
   json: toggle("json", "Print the address and, at the end, the result as lines of JSON"),
 }

@@ -8,6 +8,7 @@ import { execute, GatewayResult } from "../../../agents/gateway/run/execute.ts"
 import { prepare } from "../../../agents/gateway/run/prepare.ts"
 import { platform, recorder, runStore } from "../../../node.ts"
 import * as Layout from "../../../run/Layout.ts"
+import { alertSinks } from "../alerts/flag.ts"
 import { ofKind, runToResumeAt } from "../findRun.ts"
 import { flagWords, quoted } from "../flags.ts"
 import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
@@ -35,8 +36,10 @@ export const runGateway = Effect.fnUntraced(function* (input: GatewayFlags, key:
     }),
   ).pipe(Effect.provideService(ConfigsAreOwn, resume === undefined))
   const store = { resultsDir: input.resultsDir, ...(resume === undefined ? {} : { resume }) }
+  const alerting = yield* alertSinks(input.alert)
   yield* runToEnd(
-    (onOpen) => Effect.provide(program, Layer.mergeAll(platform, recorder(), runStore({ ...store, onOpen }))),
+    (onOpen) =>
+      Effect.provide(program, Layer.mergeAll(platform, recorder(...alerting), runStore({ ...store, onOpen }))),
     {
       read: (directory) => readMetrics(directory, GatewayResult),
       finished: (result) => (input.json ? writeJson(result) : writeOut(summary(result))),

@@ -12,6 +12,7 @@ import {
   toggle,
   trustFlag,
 } from "../flags.ts"
+import { alertFlag } from "../alerts/flag.ts"
 import { clusterFlag } from "../worker/cluster.ts"
 
 export const flags = {
@@ -54,11 +55,7 @@ export const flags = {
     "url",
     "With --cluster, for a multi-run trainer with orchestrators: outside: play the tasks of its runs on the cluster, with answers of this inference server (effect serve TRAINER)",
   ),
-  alert: texts(
-    "alert",
-    "when: command|url",
-    "Start a command, or send JSON to a webhook, when the run ends (ended, finished, failed, stopped) or passes a threshold (validation>=475), with commas between several; can be repeated",
-  ),
+  alert: alertFlag("the run"),
   csv: toggle("csv", "Also write every metric to progress.csv, one per line: step, name, value"),
   trust: trustFlag,
   quiet: toggle("quiet", "Print neither progress nor a summary"),

@@ -59,21 +59,12 @@ const runOf = Effect.fnUntraced(function* (typed: RunFlags) {
   }
   if (!isSweep && !input.dryRun) return yield* trainOnce(input)
   const all = isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
-  return yield* input.alert.length === 0 ? all : alertingSweep(input, all)
+  if (input.alert.length === 0) return yield* all
+  const { alerting, alertsOf } = yield* Effect.promise(() => import("../alerts/alerts.ts"))
+  if (input.dryRun) return yield* Effect.andThen(alertsOf(input.alert), all)
+  const about = { run: input.resultsDir, name: nameOf(input) }
+  return yield* alerting({ flags: input.alert, about, what: "a sweep" }, all)
 })
-
-/** Runs a sweep with the alerts of its end. */
-const alertingSweep = <A, E extends { readonly message: string }, R>(
-  { alert, resultsDir, dryRun, ...input }: RunFlags,
-  all: Effect.Effect<A, E, R>,
-) =>
-  Effect.gen(function* () {
-    const { alertsOf, alertingAtEnd } = yield* Effect.promise(() => import("../alerts/alerts.ts"))
-    const alerts = yield* alertsOf(alert)
-    if (alerts.some(({ thresholds }) => thresholds.length > 0))
-      return yield* usageError("--alert: a threshold only works with one training, not with a sweep")
-    return yield* alertingAtEnd(dryRun ? [] : alerts, { run: resultsDir, name: nameOf(input) }, all)
-  })
 
 /** Adds the setting that corresponds to the flag `--ranks`. */
 const withRanks = Effect.fnUntraced(function* (input: RunFlags) {

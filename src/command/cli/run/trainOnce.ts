@@ -14,6 +14,7 @@ import { telemetry } from "../../../run/record/telemetry.ts"
 import type { RunResult } from "../../../run/RunResult.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
+import { alertSinks } from "../alerts/flag.ts"
 import { refuseFailures } from "../evaluate/failures.ts"
 import { evaluationText } from "../evaluate/showEvaluation.ts"
 import { printRun } from "../findRun.ts"
@@ -104,7 +105,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
   const threads = threadsOfEach(options.threads)
 
   const fs = yield* FileSystem.FileSystem
-  const alerting = input.alert.length === 0 ? [] : [yield* alertsTo(input.alert, shown)]
+  const alerting = yield* alertSinks(input.alert, shown)
   // OpenTelemetry prescribes the name of this variable.
   const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const layers = (onOpen: (directory: string) => Effect.Effect<void>) =>
@@ -155,12 +156,6 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
       advises: part === undefined && resume === undefined,
     },
   )
-})
-
-/** Makes the sink of the flags `--alert`. Its code is loaded only when it is needed. */
-const alertsTo = Effect.fnUntraced(function* (flags: ReadonlyArray<string>, shown: (directory: string) => string) {
-  const { alertsOf, alertSink } = yield* Effect.promise(() => import("../alerts/alerts.ts"))
-  return alertSink(yield* alertsOf(flags), shown)
 })
 
 const howToTrainFurther = Effect.fnUntraced(function* (run: string) {

@@ -11,6 +11,7 @@ import {
   toggle,
   trustFlag,
 } from "../flags.ts"
+import { alertFlag } from "../alerts/flag.ts"
 import { clusterFlag } from "../worker/cluster.ts"
 
 export const flags = {
@@ -44,6 +45,7 @@ export const flags = {
     "Resume a study: its folder, a part of its path, or latest for the newest study with the name of this file, unfinished ones first",
   ),
   cluster: clusterFlag("Train the runs"),
+  alert: alertFlag("the study"),
   csv: toggle("csv", "Also write every metric of a run to its progress.csv, one per line: step, name, value"),
   trust: trustFlag,
   quiet: toggle("quiet", "Print neither progress nor a summary"),

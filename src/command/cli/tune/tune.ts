@@ -64,11 +64,20 @@ export const tune = subcommand(
       const tuned: Tuned = { input, training: yield* loadTraining(input.file) }
       const folder = yield* openStudy(tuned)
       if (folder === undefined) return
-      yield* Effect.scoped(inFolder(tuned, folder)).pipe(Effect.provide(dispatcherLayer(input.cluster)))
+      const running = Effect.scoped(inFolder(tuned, folder)).pipe(Effect.provide(dispatcherLayer(input.cluster)))
+      yield* input.alert.length === 0 ? running : alertingStudy(input.alert, folder, running)
     })
     yield* study.pipe(withFindRun(input), withConfigs(input.file, configs, Option.isNone(input.resume)))
   }),
 )
+
+/** Runs the trials of a study with the alerts of the command. */
+const alertingStudy = <A, E, R>(flags: ReadonlyArray<string>, folder: StudyFolder, running: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    Effect.promise(() => import("../alerts/alerts.ts")),
+    ({ alerting }) =>
+      alerting({ flags, about: { run: pathOf(folder), name: folder.file.name }, what: "a study" }, running),
+  )
 
 /** Reads the file of `--space`, and checks it against the training. Returns the study, and the base config of its trials. */
 const readSpace = Effect.fnUntraced(function* (tuned: Tuned, file: string) {

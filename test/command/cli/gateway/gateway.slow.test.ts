@@ -51,7 +51,8 @@ describe("effect gateway", () => {
               assert.deepStrictEqual(idsIn(run), ["b"])
               first.child.kill("SIGKILL")
               assert.strictEqual((await first.ended).signal, "SIGKILL")
-              const second = await begin(["--resume", run], folder)
+              const log = join(folder, "alerts")
+              const second = await begin(["--resume", run, "--alert", `ended: cat > ${log}`], folder)
               assert.deepStrictEqual(idsIn(run).toSorted(), ["a", "b", "c"])
               await second.ask("d")
               second.child.kill("SIGINT")
@@ -60,6 +61,8 @@ describe("effect gateway", () => {
               const result = JSON.parse(stdout.trim().split("\n").at(-1) ?? "")
               assert.deepStrictEqual([result.episodes, result.steps, result.failedCalls], [4, 4, 0])
               assert.strictEqual(idsIn(run).at(-1), "d")
+              const alert = JSON.parse(readFileSync(log, "utf8"))
+              assert.deepInclude(alert, { event: "finished", name: "gateway", step: 4 })
             })
           }),
         ),

@@ -263,20 +263,23 @@ describe.skipIf(process.platform === "win32")("a run with alerts", () => {
     }),
   )
 
-  it("tells once that a sweep has ended", { tags: "slow" }, () =>
+  it("tells once that a sweep has ended, and that the first of its runs has passed a threshold", { tags: "slow" }, () =>
     withFolder(async (folder) => {
-      const file = write(folder, "train.ts", program(""))
+      const file = write(folder, "train.ts", program("validation: { everySteps: 1024, episodes: 2 }"))
       const log = join(folder, "alerts.jsonl")
-      const flags = ["--alert", `ended: cat >> ${log}`, "--results-dir", join(folder, "results"), "--quiet"]
-      const { code, stderr } = await effect(["run", file, "--seeds", "1..2", ...flags])
+      const results = join(folder, "results")
+      const alerts = [`ended: cat >> ${log}`, `validation>1: cat >> ${log}`].flatMap((flag) => ["--alert", flag])
+      const args = ["run", file, "--seeds", "1..2", "--jobs", "1", "--results-dir", results, "--quiet", ...alerts]
+      const { code, stderr } = await effect(args)
       assert.strictEqual(code, 0, stderr)
-      assert.deepEqual(
-        readFileSync(log, "utf8")
-          .trim()
-          .split("\n")
-          .map((line) => JSON.parse(line)),
-        [{ event: "finished", run: join(folder, "results"), name: "train" }],
-      )
+      const [passed, ended, ...more] = readFileSync(log, "utf8")
+        .trim()
+        .split("\n")
+        .map((line): Record<string, unknown> => JSON.parse(line))
+      assert.deepInclude(passed, { event: "threshold", name: "train", seed: 1, step: 1024, condition: "validation>1" })
+      assert.match(String(passed.run), /\/0001$/)
+      assert.deepEqual(ended, { event: "finished", run: results, name: "train" })
+      assert.lengthOf(more, 0)
     }),
   )
 
@@ -288,8 +291,8 @@ describe.skipIf(process.platform === "win32")("a run with alerts", () => {
         assert.strictEqual(code, 2)
         assert.include(stderr, "--alert: expected ended, finished, failed, stopped or a threshold")
       }
-      const sweep = await effect(["run", file, "--seeds", "1..2", "--alert", "validation>1: true"], folder)
+      const sweep = await effect(["run", file, "--seeds", "1..2", "--alert", "losses/entropy>1: true"], folder)
       assert.strictEqual(sweep.code, 2)
-      assert.include(sweep.stderr, "only works with one training")
+      assert.include(sweep.stderr, "--alert losses/entropy>1: a sweep only compares the scores of validations")
     }))
 })

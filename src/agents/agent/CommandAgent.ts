@@ -57,7 +57,9 @@ export const kind = outsideKind({
       command,
       cwd: cwd ?? undefined,
       variables,
-      // The texts themselves, not their file: a saved config holds them, and what it asks for must be the same.
+      // The texts themselves, not their file: a saved config holds them, and what it asks for must be the same. Texts that a
+      // learner of prompts tries are not known yet, and are data like the tasks, which are not asked about either: the program
+      // reads both from its standard input and from EFFECT_RL_TASK, and no text becomes a word of the command.
       input: isPlainTask ? null : { options, texts },
     }).pipe(Effect.mapError(({ message }) => ConfigError.at(from, "command", message)))
   },

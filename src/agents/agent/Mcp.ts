@@ -12,7 +12,6 @@
 import { Context, Effect, Schema } from "effect"
 import { ConfigError, type ConfigOrigin, placeOf } from "../../base/config/Config.ts"
 import { positiveBelow, withDefault } from "../../base/config/fields.ts"
-import { isOfThisComputer } from "../lm/addressTrust.ts"
 import { permit, type TrustRequest } from "../../base/trust/Trust.ts"
 import { AgentError } from "./AgentError.ts"
 import type { Tool } from "./Tool.ts"
@@ -88,7 +87,8 @@ const trustRequest = (
     const program = { command: [command, ...args], cwd: cwd ?? undefined, variables, input: null }
     return { _tag: "ProgramStart", place, ...program }
   }
-  if (url === null || (tokenVariable === null && isOfThisComputer(url))) return undefined
+  // Also on this computer: the model chooses what the tools of such a server do.
+  if (url === null) return undefined
   return { _tag: "Sending", place, variable: tokenVariable, address: url }
 }
 

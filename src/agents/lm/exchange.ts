@@ -113,7 +113,7 @@ export const refusalOf = (site: Site, answer: ServerAnswer, retryAfter?: number)
 }
 
 /** Returns the request for the target of a redirection; undefined if it must not be sent there. */
-const redirected = (
+export const redirected = (
   request: HttpClientRequest.HttpClientRequest,
   from: URL,
   { status, headers }: HttpClientResponse.HttpClientResponse,

@@ -3,12 +3,13 @@ import { Config, Effect, Record, Redacted, Schema, type Scope } from "effect"
 import * as McpClient from "effect/ai/McpClient"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import type * as McpSchema from "effect/ai/McpSchema"
-import type * as HttpClient from "effect/http/HttpClient"
+import * as HttpClient from "effect/http/HttpClient"
 import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { isPlain, type Plain } from "../../../base/config/Config.ts"
 import { innermostCause, oneLine } from "../../../base/config/text.ts"
 import { commonVariables, environmentOf } from "../../../base/trust/environment.ts"
+import { keptAtOrigin } from "../../lm/sameOrigin.ts"
 import type { AgentError } from "../AgentError.ts"
 import { failure, type McpConfig } from "../Mcp.ts"
 import { make as makeTool, type Tool } from "../Tool.ts"
@@ -35,7 +36,10 @@ const transportOf = Effect.fnUntraced(function* (config: McpConfig, command: str
       return yield* failure(`token_variable: the environment variable ${tokenVariable} holds no token`)
     }
     const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    return yield* McpClient.http({ url: config.url ?? "", protocol, headers })
+    const client = keptAtOrigin(yield* HttpClient.HttpClient)
+    return yield* McpClient.http({ url: config.url ?? "", protocol, headers }).pipe(
+      Effect.provideService(HttpClient.HttpClient, client),
+    )
   }
   const values = new Map<string, string | undefined>()
   for (const name of [...commonVariables, ...config.env]) values.set(name, yield* variable(name))

@@ -272,6 +272,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "lm/providers/Server.ts",
     "lm/providers/http.ts",
     "lm/providers/openAi.ts",
+    "lm/spans.ts",
     "lm/toolFormats/ToolFormat.ts",
     "lm/toolFormats/ToolFormats.ts",
     "prompts/Prompts.ts",

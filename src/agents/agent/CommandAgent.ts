@@ -14,6 +14,7 @@ import { Effect, Schema } from "effect"
 import { ConfigError, placeOf } from "../../base/config/Config.ts"
 import { withDefault } from "../../base/config/fields.ts"
 import { permit } from "../../base/trust/Trust.ts"
+import { traceparent } from "../lm/spans.ts"
 import { AgentPrograms } from "./outside/AgentPrograms.ts"
 import { fields, outsideKind } from "./outside/outsideKind.ts"
 import { readAnswer, type SentTask, sentTask } from "./outside/sentTask.ts"
@@ -34,8 +35,12 @@ export const config = Schema.Struct({
 /** The number of characters up to which a task is also an environment variable. Linux limits each to 128 KiB. */
 const mostInEnvironment = 30_000
 
-/** Makes the environment variables with the task, and with the address of the model as clients of its APIs expect it. */
-const environmentOf = ({ text, model }: SentTask): Readonly<Record<string, string>> => ({
+/**
+ * Makes the environment variables with the task, with the address of the model as clients of its APIs expect it, and with the
+ * trace that the program's own spans belong to, if there is one.
+ */
+const environmentOf = ({ text, model }: SentTask, trace: string | undefined): Readonly<Record<string, string>> => ({
+  ...(trace !== undefined && { TRACEPARENT: trace }),
   ...(text.length <= mostInEnvironment && { EFFECT_RL_TASK: text }),
   ...(model !== null && {
     EFFECT_RL_MODEL: model.name,
@@ -68,7 +73,7 @@ export const kind = outsideKind({
       const { command, cwd, variables } = settings.config
       const sent = yield* sentTask(turn, settings)
       const { run } = yield* AgentPrograms
-      const program = { agent: type, command, cwd, variables, environment: environmentOf(sent), input: sent.text }
-      return readAnswer(yield* run(program))
+      const environment = environmentOf(sent, yield* traceparent)
+      return readAnswer(yield* run({ agent: type, command, cwd, variables, environment, input: sent.text }))
     }),
 })

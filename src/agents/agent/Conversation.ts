@@ -7,6 +7,7 @@ import { Effect, Schema } from "effect"
 import { display } from "../../base/config/Config.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
+import { inToolSpan } from "../lm/genAi.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { withheld } from "../lm/LmError.ts"
 import type { AgentFailure, ModelCall, ToolResult, AgentTurn } from "./Agent.ts"
@@ -293,7 +294,7 @@ const runTools = Effect.fnUntraced(function* (
   const externalCalls = toolCalls.filter((call) => isExternal(state, call))
   const toolResults = yield* Effect.forEach(
     toolCalls.filter((call) => !isExternal(state, call)),
-    (call) => runTool(state, call),
+    (call) => inToolSpan(call, runTool(state, call)),
   )
   const isInternal = externalCalls.length === 0
   // Text beside a tool call is not an action, so it does not matter if the parser throws.

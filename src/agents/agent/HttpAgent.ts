@@ -18,6 +18,7 @@ import { variable } from "../../base/config/variables.ts"
 import { permit } from "../../base/trust/Trust.ts"
 import { exchange, type ExchangeOptions, type Site, withoutName } from "../lm/exchange.ts"
 import { Address, shownKey } from "../lm/LmConfig.ts"
+import { traceparent } from "../lm/spans.ts"
 import { AgentError } from "./AgentError.ts"
 import { fields, outsideKind } from "./outside/outsideKind.ts"
 import { readAnswer, sentTask } from "./outside/sentTask.ts"
@@ -86,7 +87,9 @@ export const kind = outsideKind({
       const { url, tokenVariable, maxAnswerMb, timeoutS } = settings.config
       const site = yield* siteOf(url, tokenVariable)
       const { text } = yield* sentTask(turn, settings)
-      const request = HttpClientRequest.bodyText(HttpClientRequest.post(url), text, "application/json")
+      const trace = yield* traceparent
+      const headers = trace === undefined ? {} : { traceparent: trace }
+      const request = HttpClientRequest.bodyText(HttpClientRequest.post(url, { headers }), text, "application/json")
       const mostBytes = Math.ceil(maxAnswerMb * 2 ** 20)
       const options: ExchangeOptions = { mostBytes, patience: timeoutS, redirections: "sameOrigin" }
       const answer = yield* Effect.mapError(exchange(site, request, options, Effect.succeed), (error) =>

@@ -29,6 +29,7 @@ import { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { SpendingCounter } from "../lm/middleware/budgeted.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import { isSpent, type LmError } from "../lm/LmError.ts"
+import { inEpisodeSpan } from "../lm/genAi.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
@@ -208,7 +209,10 @@ const evaluationFor = (
 })
 
 /** Plays one episode of an agent, and scores it. */
-const playEpisode = Effect.fnUntraced(function* (prepared: PreparedEvaluation, agentIndex: number, index: number) {
+const playEpisode = (prepared: PreparedEvaluation, agentIndex: number, index: number) =>
+  inEpisodeSpan({ agent: prepared.contestants[agentIndex].name, index }, playAndScore(prepared, agentIndex, index))
+
+const playAndScore = Effect.fnUntraced(function* (prepared: PreparedEvaluation, agentIndex: number, index: number) {
   const { contestants, scorers } = prepared
   const { name, price } = contestants[agentIndex]
   const evaluation = evaluationFor(prepared, agentIndex)

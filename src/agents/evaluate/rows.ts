@@ -15,6 +15,7 @@ import { isPlain } from "../../base/config/Config.ts"
 import { RolloutFailure } from "../episode/rollouts/Outcome.ts"
 import { type RolloutEnding, TruncationReason, usageOf } from "../episode/Rollout.ts"
 import { fieldOf } from "../../base/formats/csv.ts"
+import { addScore } from "../lm/genAi.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type EpisodeToScore } from "./PlayedEpisode.ts"
@@ -110,6 +111,7 @@ export const episodeRow = Effect.fnUntraced(function* (
   for (const { name, score } of error === null ? scorers : []) {
     const value = yield* score(played)
     scores[name] = value === null || Number.isFinite(value) ? value : null
+    if (scores[name] !== null) yield* addScore(name, scores[name])
   }
   const { calls, retries, inputTokens, outputTokens } = usageOf(rollouts)
   return {

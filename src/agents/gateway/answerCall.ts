@@ -2,7 +2,7 @@
  * Answers a call of an agent with the session's model, and records it. If the model's server speaks the agent's protocol, the
  * body and the answer are passed on as they are; otherwise they are converted.
  */
-import { Cause, Clock, Effect, Exit, Fiber, Option, Pull, Queue, type Scope, Stream } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, Option, Pull, Queue, type Scope, Stream, type Tracer } from "effect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Plain } from "../../base/config/plain.ts"
 import { parsedJson } from "../../base/config/text.ts"
@@ -11,6 +11,7 @@ import { asMessage, type Completion, type LmRequest } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { CurrentExchange, makeExchange, type RawExchange, type RawProtocol } from "../lm/RawExchange.ts"
+import { underCaller } from "../lm/spans.ts"
 import { badRequest, fromLm, type GatewayError, gatewayError, internalError } from "./GatewayError.ts"
 import type { AnswerFacts, ClientProtocol, ClientRequest } from "./protocols/ClientProtocol.ts"
 import { type CallPlace, counted, type Session } from "./Sessions.ts"
@@ -22,6 +23,8 @@ interface AgentCall {
   readonly body: Plain
   /** The headers that a server of the protocol needs. */
   readonly headers: Readonly<Record<string, string>>
+  /** The span of the agent in which it makes the call; null if it names none. */
+  readonly caller: Tracer.ExternalSpan | null
 }
 
 /** Tells clients not to repeat a request, because the gateway has done so already. */
@@ -45,13 +48,18 @@ interface ModelRequest {
   readonly place: CallPlace
   /** The exchange with an agent whose protocol the model's server speaks; null if the call is converted. */
   readonly raw: RawExchange | null
+  readonly caller: AgentCall["caller"]
 }
 
 /** Makes a call of the session's model, in the context in which the session was opened, and records how it ended. */
-const complete = Effect.fnUntraced(function* (session: Session, { lm, request, place, raw }: ModelRequest) {
+const complete = Effect.fnUntraced(function* (session: Session, { lm, request, place, raw, caller }: ModelRequest) {
   const startedAtMillis = yield* Clock.currentTimeMillis
   const seeded = Effect.flatMap(session.seedOf(request), (seed) => lm.complete({ ...request, seed }))
-  const asked = seeded.pipe(Effect.provideService(CurrentExchange, raw), Effect.provideContext(session.context))
+  const asked = underCaller(caller, seeded).pipe(
+    Effect.annotateSpans("gen_ai.conversation.id", session.id),
+    Effect.provideService(CurrentExchange, raw),
+    Effect.provideContext(session.context),
+  )
   const record = (exit: Exit.Exit<Completion, LmError | GatewayError>): Effect.Effect<void> =>
     Effect.flatMap(Clock.currentTimeMillis, (endedAtMillis) => {
       const times = { request, startedAtMillis, endedAtMillis }
@@ -104,7 +112,7 @@ export const answerCall = Effect.fnUntraced(function* (
   session: Session,
   call: AgentCall,
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, GatewayError, Scope.Scope> {
-  const { name, protocol, body, headers } = call
+  const { name, protocol, body, headers, caller } = call
   const asked = yield* protocol.decode(body, (id) => session.answers.get(id))
   const model = session.modelOf(asked.model)
   if (model === undefined) {
@@ -130,7 +138,7 @@ export const answerCall = Effect.fnUntraced(function* (
     counted(
       session,
       { nowMillis, size: JSON.stringify([request.messages, request.tools]).length },
-      Effect.suspend(() => complete(session, { lm, request, place: session.begin(), raw })),
+      Effect.suspend(() => complete(session, { lm, request, place: session.begin(), raw, caller })),
     ),
     (completion) =>
       Effect.sync(() => {

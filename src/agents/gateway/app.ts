@@ -8,6 +8,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { type HostGuard, refusedBy } from "../../base/config/hostGuard.ts"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import type { RawProtocol } from "../lm/RawExchange.ts"
+import { spanOfRequest, underCaller } from "../lm/spans.ts"
 import { answerCall, doNotRetry } from "./answerCall.ts"
 import { badRequest, GatewayError, gatewayError, internalError } from "./GatewayError.ts"
 import { expectJson, jsonBody } from "./jsonBody.ts"
@@ -105,13 +106,14 @@ const answerIn = (gateway: ServedGateway, session: Session, path: string): Answe
         const value = request.headers[name]
         return value === undefined ? [] : [[name, value] as const]
       })
-      return yield* answerCall(session, { ...call, body, headers: Object.fromEntries(headers) })
+      const caller = spanOfRequest(request.headers)
+      return yield* answerCall(session, { ...call, body, headers: Object.fromEntries(headers), caller })
     }
     if (path === "/v1/models" && request.method === "GET") return modelList(session.models)
     if (path === "/v1/embeddings" && isPost(request)) {
       if (session.embed === null)
         return yield* gatewayError(404, "no_embeddings", "the session's model computes no embeddings")
-      const embedding = session.embed(yield* plainBody(gateway))
+      const embedding = underCaller(spanOfRequest(request.headers), session.embed(yield* plainBody(gateway)))
       const answer = yield* counted(session, { nowMillis: yield* Clock.currentTimeMillis, size: 0 }, embedding)
       return HttpServerResponse.text(answer, { contentType: "application/json" })
     }

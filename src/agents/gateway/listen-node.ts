@@ -2,8 +2,10 @@
 import { createServer } from "node:http"
 import { hostname } from "node:os"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Effect, Layer, Scope } from "effect"
+import { Context, Effect, Layer, Scope, Tracer } from "effect"
+import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as HttpServer from "effect/http/HttpServer"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
 import { AgentError } from "../agent/AgentError.ts"
 import { type GatewayApp, makeApp } from "./app.ts"
 import type { GatewayService } from "./Gateway.ts"
@@ -42,8 +44,15 @@ export const listen = Effect.fnUntraced(function* (
     gracefulShutdownTimeout: "200 millis",
   })
   // Effect makes the fibers of requests uninterruptible. The request of an agent that hangs up must end at once.
-  const app = Effect.interruptible(makeApp({ ...options, guard }))
-  yield* Layer.build(Layer.provide(HttpServer.serve(app), listening)).pipe(
+  const app = Effect.interruptible(makeApp({ ...options, guard })).pipe(
+    // The requests do not belong to the span in which the server starts.
+    Effect.updateContext((context: Context.Context<HttpServerRequest.HttpServerRequest | Scope.Scope>) =>
+      Context.omit(Tracer.ParentSpan)(context),
+    ),
+  )
+  // The span of a model's call says enough, so the server makes none.
+  const untraced = Layer.succeed(HttpMiddleware.TracerDisabledWhen)(() => true)
+  yield* Layer.build(Layer.provide(HttpServer.serve(app), Layer.merge(listening, untraced))).pipe(
     Effect.mapError(({ cause }) => {
       const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
       const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)

@@ -26,6 +26,7 @@ import { limited } from "./middleware/limited.ts"
 import { Lm, type LmService, type Middleware } from "./Lm.ts"
 import type { LmConfig } from "./LmConfig.ts"
 import type { LmError } from "./LmError.ts"
+import { type CallDestination, ownProvider, traced } from "./genAi.ts"
 import { logged } from "./middleware/logged.ts"
 import { toLm } from "./providers/languageModel.ts"
 import * as Ngram from "./providers/ngram.ts"
@@ -54,7 +55,7 @@ export type LmNeeds = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
 
 /**
  * Opens the model of a config, wrapped in middleware. From the inside to the outside: every attempt counts against the budget
- * and waits for the limits, failed attempts are retried, answers are cached, calls are logged, and requests get a seed.
+ * and waits for the limits, failed attempts are retried, answers are cached, calls are logged and traced, and requests get a seed.
  */
 export const open = Effect.fnUntraced(function* (
   config: LmConfig,
@@ -81,11 +82,12 @@ export const open = Effect.fnUntraced(function* (
     retrying(config),
     ...(cache === undefined ? [] : [cache]),
     logged,
+    traced(tracedDestination(config)),
     seeded,
   ]
   const { complete } = middleware.reduce((inner, wrap) => wrap(inner), answering)
   const speaks = spokenBy(config)
-  return { complete: Effect.fn("effect-rl.lm")(complete), ...(speaks === undefined ? {} : { speaks }) }
+  return { complete, ...(speaks === undefined ? {} : { speaks }) }
 })
 
 /** Provides the model of a config as `Lm`. */
@@ -113,10 +115,12 @@ const servers: ReadonlyArray<{
   readonly protocol: "openai" | "anthropic"
   /** The address of the server if the config sets no `base_url`. */
   readonly at: string
+  /** The name of the provider at this address, for traces; that of the protocol if left out. */
+  readonly provider?: string
 }> = [
-  { name: /^vllm:/, protocol: "openai", at: "http://127.0.0.1:8000/v1" },
-  { name: /^toka:/, protocol: "openai", at: "http://127.0.0.1:10210/v1" },
-  { name: /gemini/, protocol: "openai", at: OpenAi.geminiUrl },
+  { name: /^vllm:/, protocol: "openai", at: "http://127.0.0.1:8000/v1", provider: "vllm" },
+  { name: /^toka:/, protocol: "openai", at: "http://127.0.0.1:10210/v1", provider: "tokasaurus" },
+  { name: /gemini/, protocol: "openai", at: OpenAi.geminiUrl, provider: "gcp.gemini" },
   { name: /^(ft:)?(chat)?gpt-|^(ft:)?o\d/, protocol: "openai", at: OpenAi.openAiUrl },
   { name: /claude/, protocol: "anthropic", at: Anthropic.anthropicUrl },
 ]
@@ -131,7 +135,9 @@ const serverFor = ({ model, baseUrl, protocol: chosen }: LmAddress) => {
   if (server === undefined && baseUrl === null && chosen === null) return undefined
   // If the config sets only a base_url, use OpenAI's protocol, which most servers have.
   const protocol = chosen ?? server?.protocol ?? "openai"
-  return { protocol, at: baseUrl ?? (server?.protocol === protocol ? server.at : protocols[protocol].at) }
+  const usual = server?.protocol === protocol ? server : { at: protocols[protocol].at, provider: protocol }
+  const isUsual = baseUrl === null || nameAtServer(model) !== model
+  return { protocol, at: baseUrl ?? usual.at, provider: (isUsual ? usual.provider : undefined) ?? protocol }
 }
 
 /** The server to which the requests of a model are sent. */
@@ -147,6 +153,13 @@ export const destinationOf = (config: LmAddress): RequestDestination | undefined
   if (server === undefined) return undefined
   const url = URL.parse(server.at)
   return { address: server.at, usualVariable: url === null ? null : protocols[server.protocol].variableOf(url) }
+}
+
+/** Returns where the calls of a model go, for their spans. */
+const tracedDestination = (config: LmAddress): CallDestination => {
+  const server = inProcess.test(config.model) ? undefined : serverFor(config)
+  const url = server === undefined ? null : URL.parse(server.at)
+  return { provider: server?.provider ?? ownProvider, url, nameAtServer }
 }
 
 const rawProtocols = { openai: "chat", anthropic: "messages", toka: undefined } as const

@@ -24,6 +24,7 @@ import type { Feedback } from "../../task/Feedback.ts"
 import type { MultiTextEnv, MultiTextStep } from "../../task/MultiTextEnv.ts"
 import type { ToolSpec } from "../../lm/Chat.ts"
 import { CallContext } from "../../lm/Lm.ts"
+import { inAgentSpan } from "../../lm/genAi.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import type { EpisodeToPlay, EpisodeFailure, Protocol } from "../Protocol.ts"
@@ -193,7 +194,8 @@ export const play = Effect.fnUntraced(function* (
         const ownCalls: Toolbox["env"] = call === undefined ? null : { call: (toolCall) => call(name, toolCall) }
         const tools = { protocol, options, env: ownCalls }
         const limits = { stopOnParseError, endsIfPromptTooLong, isLast, maxCalls: Infinity }
-        return seeded(turn(agent, state.input, { recording, tools, context, ...limits }))
+        const taking = seeded(turn(agent, state.input, { recording, tools, context, ...limits }))
+        return inAgentSpan(agent, recording.id, taking)
       },
       // Players do not see each other's turns, so they can act at the same time, unless they call the env's tools.
       { concurrency: call === undefined || env.tools === undefined ? "unbounded" : 1 },

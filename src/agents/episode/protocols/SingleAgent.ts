@@ -15,6 +15,7 @@
 import { Effect } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import { CallContext } from "../../lm/Lm.ts"
+import { inAgentSpan } from "../../lm/genAi.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import type { EpisodeToPlay, EpisodeFailure, Protocol } from "../Protocol.ts"
@@ -107,7 +108,8 @@ export const play: (
     yield* reflect(agent, recording, { ...callContext, step })
     return recording.finish(agent, ending)
   },
-  (effect, _agent, episode) => Effect.scoped(Effect.provideService(effect, SamplingSeed, episode.samplingSeed)),
+  (effect, agent, episode) =>
+    inAgentSpan(agent, episode.id, Effect.scoped(Effect.provideService(effect, SamplingSeed, episode.samplingSeed))),
 )
 
 /** Makes the protocol. Each episode is played by a clone of the agent, with its memory, so many can be played at a time. */

@@ -8,6 +8,7 @@ import { messageOf } from "../../../base/config/text.ts"
 import type { EnvError } from "../../../base/EnvError.ts"
 import type { CallResult, TextEpisode } from "../../task/TextEnv.ts"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
+import { inToolSpan } from "../../lm/genAi.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 
 /** Identifies the step in which a tool is called. */
@@ -115,9 +116,8 @@ export const answers = (
   const limit = Duration.format(Duration.fromInputUnsafe(toolTimeout))
   const answerInTime = (call: ToolCall) => {
     const orElse = () => errorOf(`The tool "${call.name}" gave no answer within ${limit}.`)
-    return Effect.map(Effect.timeoutOrElse(answer(call), { duration: toolTimeout, orElse }), (result) =>
-      resultOf(call, result),
-    )
+    const inTime = Effect.timeoutOrElse(answer(call), { duration: toolTimeout, orElse })
+    return Effect.map(inToolSpan(call, inTime), (result) => resultOf(call, result))
   }
   return Effect.forEach(calls, answerInTime, { concurrency: toolConcurrency })
 }

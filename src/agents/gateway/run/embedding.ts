@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { jsonText } from "../../../base/config/jsonText.ts"
 import type { Plain } from "../../../base/config/plain.ts"
 import { type Completion, LmRequest, noTokens } from "../../lm/Chat.ts"
+import { inEmbeddingSpan } from "../../lm/genAi.ts"
 import type { LmService, Middleware } from "../../lm/Lm.ts"
 import * as Lms from "../../lm/Lms.ts"
 import { budgeted, type SpendingCounter } from "../../lm/middleware/budgeted.ts"
@@ -64,7 +65,7 @@ export const embedder = Effect.fnUntraced(function* (
     }
     const { complete } = middleware.reduce((inner, wrap) => wrap(inner), once)
     const messages = [{ role: "user" as const, content: textOf(body["input"]) }]
-    const asked = complete({ ...LmRequest.defaults, model: target, messages })
+    const asked = inEmbeddingSpan(target, complete({ ...LmRequest.defaults, model: target, messages }))
     return Effect.mapError(
       Effect.map(asked, () => answer),
       fromLm,

@@ -18,6 +18,7 @@ import type { Completion } from "../Chat.ts"
 import { withoutKey } from "./keys.ts"
 import { LmError, lmError } from "../LmError.ts"
 import type { RawExchange } from "../RawExchange.ts"
+import { isTraced, traceparent } from "../spans.ts"
 import type { Server } from "./Server.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 
@@ -249,6 +250,13 @@ const withKey = ({ key, keyHeader }: Server, request: HttpClientRequest.HttpClie
     : HttpClientRequest.setHeader(request, keyHeader, Redacted.value(key.secret))
 }
 
+/** The header with the trace of another program, whose call we pass on; a trace of ours is added by the client. */
+const passedTrace = Effect.gen(function* () {
+  if (!(yield* HttpClient.TracerPropagationEnabled)) return {}
+  const value = yield* traceparent
+  return value === undefined ? {} : { traceparent: value }
+})
+
 /** Sends a request with the server's key. Returns the response if its status is 2xx. */
 const send = Effect.fnUntraced(function* (
   server: Server,
@@ -256,16 +264,18 @@ const send = Effect.fnUntraced(function* (
   raw: RawExchange | null = null,
 ) {
   // The program's headers come last, because a feature that it uses may need another version of the protocol.
-  const request = withKey(server, HttpClientRequest.setHeaders(keyless, { ...server.headers, ...keyless.headers }))
+  const headers = { ...server.headers, ...(yield* passedTrace), ...keyless.headers }
+  const request = withKey(server, HttpClientRequest.setHeaders(keyless, headers))
   const url = new URL(request.url)
+  // Without a tracer there is no trace, so its ids are of no use to a server.
+  const isPropagated = (yield* HttpClient.TracerPropagationEnabled) && (yield* isTraced)
   const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   const response = yield* server.client.execute(request).pipe(
     // Do not follow redirections: the key and the prompt must not reach another server.
     Effect.provideService(FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" }),
     // The query of an address may contain a secret, so traces must hide parameters with any name (`/^/`).
     Effect.provideService(UrlParams.CurrentRedactedNames, [/^/]),
-    // Do not send our trace ids to a server.
-    Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+    Effect.provideService(HttpClient.TracerPropagationEnabled, isPropagated),
     Effect.mapError((error) => unreachable(server, url, error)),
   )
   if (response.status >= 200 && response.status < 300) return response

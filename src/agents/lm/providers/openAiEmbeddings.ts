@@ -12,6 +12,7 @@ import { Array as Arr, Effect, Schema } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import type { Plain } from "../../../base/config/plain.ts"
 import { stream } from "../../../base/rng/Rng.ts"
+import { inEmbeddingSpan } from "../genAi.ts"
 import { failure, read, requestText } from "./http.ts"
 import type { LmError } from "../LmError.ts"
 import { protocol } from "./openAi.ts"
@@ -63,7 +64,7 @@ export const make = Effect.fnUntraced(function* (
     )
 
   const embedBatch = (input: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Float32Array>, LmError> =>
-    retrying(once(input), input[0])
+    inEmbeddingSpan(model, retrying(once(input), input[0]))
 
   return {
     pass: (body) => retrying(requestText(server, "embeddings", body), String(body["input"]).slice(0, 100)),

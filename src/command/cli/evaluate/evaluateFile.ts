@@ -21,6 +21,7 @@ import { usageError } from "../output/output.ts"
 import { readMetrics, runToEnd } from "../run/finished.ts"
 import { withFindRun } from "../run/finding.ts"
 import { parseSetting } from "../run/overrides.ts"
+import { telemetryLayer } from "../telemetry/telemetry.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
 import { isYaml } from "../userCode/yamlFile.ts"
@@ -100,6 +101,7 @@ export const playEvaluation = Effect.fnUntraced(function* (
           sinks,
           runStore({ ...storeOptions, onOpen }),
           dispatcherLayer(cluster),
+          telemetryLayer,
         ),
       ),
     {

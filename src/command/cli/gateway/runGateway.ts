@@ -14,6 +14,7 @@ import { flagWords, quoted } from "../flags.ts"
 import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics, runToEnd } from "../run/finished.ts"
 import { parseSetting } from "../run/overrides.ts"
+import { telemetryLayer } from "../telemetry/telemetry.ts"
 import { ConfigsAreOwn } from "../trust/commandTrust.ts"
 import { readLocatedYaml } from "../userCode/yamlFile.ts"
 import type { GatewayFlags } from "./flags.ts"
@@ -39,7 +40,10 @@ export const runGateway = Effect.fnUntraced(function* (input: GatewayFlags, key:
   const alerting = yield* alertSinks(input.alert)
   yield* runToEnd(
     (onOpen) =>
-      Effect.provide(program, Layer.mergeAll(platform, recorder(...alerting), runStore({ ...store, onOpen }))),
+      Effect.provide(
+        program,
+        Layer.mergeAll(platform, recorder(...alerting), runStore({ ...store, onOpen }), telemetryLayer),
+      ),
     {
       read: (directory) => readMetrics(directory, GatewayResult),
       finished: (result) => (input.json ? writeJson(result) : writeOut(summary(result))),

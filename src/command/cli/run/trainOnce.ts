@@ -20,6 +20,8 @@ import { evaluationText } from "../evaluate/showEvaluation.ts"
 import { printRun } from "../findRun.ts"
 import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions, threadsOfEach } from "../flags.ts"
 import { writeJson, writeOut } from "../output/output.ts"
+import { telemetryLayer } from "../telemetry/telemetry.ts"
+import { telemetryVariables } from "../telemetry/variables.ts"
 import { type SweepPart, PartOfSweep, sweepProgress } from "../../sweep/part.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
@@ -106,8 +108,6 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
 
   const fs = yield* FileSystem.FileSystem
   const alerting = yield* alertSinks(input.alert, shown)
-  // OpenTelemetry prescribes the name of this variable.
-  const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
   const layers = (onOpen: (directory: string) => Effect.Effect<void>) =>
     Layer.mergeAll(
       backend(input.backend, options),
@@ -117,7 +117,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
       trainerThreads({ backend: input.backend, threads }),
       recorder(
         ...(input.csv ? [csv] : []),
-        ...(otlp === undefined ? [] : [telemetry]),
+        ...(telemetryVariables() === undefined ? [] : [telemetry]),
         ...(input.quiet ? [] : [terminalProgress]),
         ...(part === undefined ? [] : [sweepProgress]),
         ...alerting,
@@ -134,28 +134,25 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
     ...(Option.isNone(input.cluster) || isYaml(input.file) ? {} : { program: asSentProgram(input.file) }),
   }
   const run = Effect.provideService(training, RunOptions, runOptions)
-  yield* runToEnd(
-    (onOpen) => Effect.provide(run, otlp === undefined ? layers(onOpen) : Layer.merge(layers(onOpen), otlpLayer(otlp))),
-    {
-      read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
-      finished: Effect.fnUntraced(function* (result) {
-        const evaluation = yield* evaluationIn(result.runDir)
-        if (input.json) yield* writeJson({ ...result, runDir: shown(result.runDir) })
-        else if (evaluation !== undefined && !input.quiet) {
-          yield* writeOut(yield* evaluationText({ ...evaluation, runDir: shown(result.runDir) }))
-        }
-        if (evaluation !== undefined) return yield* refuseFailures(evaluation)
-        if (input.json || input.quiet) return
-        if (resume !== undefined && result.digest === digestBefore) {
-          yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
-        }
-        const imitated = yield* imitatedSteps(result.runDir)
-        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated))
-      }),
-      resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
-      advises: part === undefined && resume === undefined,
-    },
-  )
+  yield* runToEnd((onOpen) => Effect.provide(run, Layer.merge(layers(onOpen), telemetryLayer)), {
+    read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
+    finished: Effect.fnUntraced(function* (result) {
+      const evaluation = yield* evaluationIn(result.runDir)
+      if (input.json) yield* writeJson({ ...result, runDir: shown(result.runDir) })
+      else if (evaluation !== undefined && !input.quiet) {
+        yield* writeOut(yield* evaluationText({ ...evaluation, runDir: shown(result.runDir) }))
+      }
+      if (evaluation !== undefined) return yield* refuseFailures(evaluation)
+      if (input.json || input.quiet) return
+      if (resume !== undefined && result.digest === digestBefore) {
+        yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
+      }
+      const imitated = yield* imitatedSteps(result.runDir)
+      yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated))
+    }),
+    resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
+    advises: part === undefined && resume === undefined,
+  })
 })
 
 const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
@@ -171,10 +168,6 @@ const lengthFlag = (config: unknown): string => {
   if (kind !== "multirun" || !isPlain(config) || !isPlain(config["runs"])) return "--total-steps"
   return `--set runs.${Object.keys(config["runs"]).at(0) ?? "NAME"}.max_steps=N`
 }
-
-/** Loads the OpenTelemetry exporter, which is large, only when it is needed. */
-const otlpLayer = (baseUrl: string) =>
-  Layer.unwrap(Effect.promise(() => import("./otlp.ts").then(({ layer }) => layer(baseUrl))))
 
 /**
  * Returns the command that resumes a run. It repeats `--backend`, because another backend may compute slightly different

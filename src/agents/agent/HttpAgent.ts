@@ -48,20 +48,26 @@ const failed = (problem: string) => new AgentError({ agent: type, message: `${ty
 const keysIn = (query: URLSearchParams): ReadonlyArray<string> =>
   [...query.values()].filter(({ length }) => length >= 8)
 
+/** Says why nothing can be sent to an address; undefined if it can. */
+const problemOf = (url: string): string | undefined => {
+  const { username, password } = new URL(url)
+  if (username !== "" || password !== "")
+    return "expected an address without user name and password; token_variable sends a token"
+  return url.includes(shownKey)
+    ? `a saved config has ${shownKey} instead of a key; set agent.url to the whole address`
+    : undefined
+}
+
+const isToken = (text: string): boolean => /^[\x21-\x7e]+$/.test(text)
+
 /** Returns the server of an address, with its token. */
 const siteOf = Effect.fnUntraced(function* (url: string, tokenVariable: string | null) {
-  if (url.includes(shownKey))
-    return yield* failed(`url: a saved config has ${shownKey} instead of a key; set agent.url to the whole address`)
-  const { origin, username, password, searchParams } = new URL(url)
-  if (username !== "" || password !== "")
-    return yield* failed("url: expected an address without user name and password; token_variable sends a token")
+  const { origin, searchParams } = new URL(url)
   const found = yield* Effect.serviceOption(HttpClient.HttpClient)
   const client = Option.isSome(found)
     ? found.value
     : yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
   const token = tokenVariable === null ? null : yield* variable(tokenVariable)
-  if (token !== null && !/^[\x21-\x7e]+$/.test(token))
-    return yield* failed(`token_variable: the environment variable ${tokenVariable} holds no token`)
   return {
     name: type,
     client,
@@ -75,13 +81,18 @@ const siteOf = Effect.fnUntraced(function* (url: string, tokenVariable: string |
 export const kind = outsideKind({
   type,
   schema: config,
-  permit: ({ url, tokenVariable }, _texts, from) => {
+  permit: Effect.fnUntraced(function* ({ url, tokenVariable }, _texts, from) {
+    // Check this before anything is played: otherwise, all episodes would fail.
+    const problem = problemOf(url)
+    if (problem !== undefined) return yield* ConfigError.at(from, "url", problem)
     // Also on this computer: the agent gets texts, and with `lm_config` a key for calls of the model.
     const place = placeOf(from, "url")
-    return Effect.mapError(permit({ _tag: "Sending", place, address: url, variable: tokenVariable }), ({ message }) =>
+    yield* Effect.mapError(permit({ _tag: "Sending", place, address: url, variable: tokenVariable }), ({ message }) =>
       ConfigError.at(from, "url", message),
     )
-  },
+    if (tokenVariable !== null && !isToken(yield* variable(tokenVariable)))
+      return yield* ConfigError.at(from, "tokenVariable", `the environment variable ${tokenVariable} holds no token`)
+  }),
   ask: (settings) => (turn) =>
     Effect.gen(function* () {
       const { url, tokenVariable, maxAnswerMb, timeoutS } = settings.config

@@ -99,9 +99,11 @@ describe("an agent that is a server", () => {
       const error = yield* Effect.flip(asks(withCode))
       assert.match(error.message, /answered 403: <redacted> is no code/)
       const resumed = yield* Effect.flip(asks(String(config["url"])))
-      assert.match(resumed.message, /^http: url: a saved config has <redacted> instead of a key; set agent\.url/)
+      assert.match(resumed.message, /url: a saved config has <redacted> instead of a key; set agent\.url/)
       const user = yield* Effect.flip(asks("http://me:SECRET-CODE@127.0.0.1:9/"))
       assert.match(user.message, /url: expected an address without user name and password/)
+      // An evaluation must not begin, and count all its episodes as failed.
+      assert.deepStrictEqual([resumed._tag, user._tag], ["ConfigError", "ConfigError"])
     }),
   )
 
@@ -116,6 +118,7 @@ describe("an agent that is a server", () => {
       assert.match(tooLong.message, /is longer than 1049 bytes/)
       const missing = yield* Effect.flip(asks(url, { token_variable: "NO_TOKEN" }))
       assert.match(missing.message, /token_variable: the environment variable NO_TOKEN holds no token/)
+      assert.strictEqual(missing._tag, "ConfigError")
     }),
   )
 

@@ -2,12 +2,12 @@
  * Defines `effect runs`, which lists runs, and its subcommands show, diff, compare, best and texts. They only read results
  * folders.
  */
-import { isPlain } from "../../base/config/plain.ts"
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { toCamelCase } from "../../base/config/Config.ts"
 import { statOf } from "../../base/config/files.ts"
+import { isPlain } from "../../base/config/plain.ts"
 import type { FormatError } from "../../base/formats/FormatError.ts"
 import * as Multirun from "../../trainer/Layout.ts"
 import { best } from "../../run/find/best.ts"
@@ -80,7 +80,7 @@ const show = Flags.subcommand(
           ? writeJson({ ...about, config: toCamelCase(config), metrics: toCamelCase(metrics) })
           : writeOut(overviewText(about, yield* facts.configText, coloredState))
         if (!input.json && isPlain(config) && config.kind === "evaluation")
-          yield* writeOut(`\nits scores and comparisons: effect eval ${cell(about.path)}\n`)
+          yield* writeOut(`\nits scores and comparisons: effect eval ${cell(Flags.quoted([about.path]))}\n`)
       }),
     )
   }),

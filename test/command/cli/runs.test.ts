@@ -259,6 +259,16 @@ describe("effect runs show", () => {
       assert.include(found, { time: null, name: "train", seed: 2, state: "finished" }, path)
     }
   })
+
+  it("names the command for the scores of an evaluation, which a shell reads as it is meant", async () => {
+    put("evals/it's $(here)/config.yaml", "kind: evaluation\n")
+    const path = inResults("evals/it's $(here)")
+    const { code, stdout } = await effect(["runs", "show", path])
+    assert.strictEqual(code, 0)
+    const quoted = `'${path.replace("'", "'\\''")}'`
+    assert.include(stdout, `\nits scores and comparisons: effect eval ${quoted}\n`)
+    rmSync(inResults("evals"), { recursive: true })
+  })
 })
 
 describe("effect runs diff", () => {

@@ -116,6 +116,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "cluster/sent/loadedModules-node.ts",
     "cluster/sent/sentFiles-node.ts",
     "programs/Connection.ts",
+    "programs/group-node.ts",
     "programs/process-node.ts",
     "programs/timeLimit.ts",
     "ranks/Ranks.ts",

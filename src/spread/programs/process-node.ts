@@ -10,6 +10,7 @@ import { jsonText } from "../../base/config/jsonText.ts"
 import { messageOf, oneLine } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { EnvError, invalid } from "../../base/EnvError.ts"
+import { killGroup } from "./group-node.ts"
 import { partsOfLimit, wasStopped } from "./timeLimit.ts"
 import { environmentOf } from "../../base/trust/environment.ts"
 import {
@@ -215,18 +216,6 @@ interface Started {
   readonly connection: Connection
   /** Kills the process, and waits until it has ended. */
   readonly end: () => Promise<void>
-}
-
-/**
- * Kills a process that leads a process group, and with it the processes that it has started, such as the children of a shell.
- */
-const killGroup = (child: ChildProcess): void => {
-  try {
-    if (process.platform !== "win32" && child.pid !== undefined) process.kill(-child.pid, "SIGKILL")
-    else child.kill("SIGKILL")
-  } catch {
-    // No process of the group is left.
-  }
 }
 
 // oxlint-disable-next-line max-lines-per-function -- the callbacks of one process share its few variables; split, they would pass them all

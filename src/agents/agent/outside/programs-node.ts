@@ -5,6 +5,7 @@ import { joined } from "../../../base/config/bytes.ts"
 import { messageOf, oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { environmentOf } from "../../../base/trust/environment.ts"
+import { killGroup } from "../../../spread/programs/group-node.ts"
 import { AgentError } from "../AgentError.ts"
 import { type AgentProgram, AgentPrograms } from "./AgentPrograms.ts"
 
@@ -19,16 +20,6 @@ const closesAfterMillis = 1000
 
 /** A started program, or the reason for which it cannot start. Some failures to start are only known later. */
 type Started = { readonly child: ChildProcess } | { readonly problem: string }
-
-/** Kills a program and all processes of its group. */
-const killGroup = ({ pid }: ChildProcess): void => {
-  if (pid === undefined) return
-  try {
-    process.kill(process.platform === "win32" ? pid : -pid, "SIGKILL")
-  } catch {
-    // The processes have ended already.
-  }
-}
 
 /** Collects what a program writes. Once it is more than `most` bytes, `overflow` is called and the rest is dropped. */
 const collected = (most: number, overflow: () => void) => {

@@ -6,6 +6,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { harmless, oneLine, shortened } from "../../../base/config/text.ts"
 import { exchange, type ExchangeOptions, type Site, withoutName } from "../../../agents/lm/exchange.ts"
 import { httpClient } from "../../../node.ts"
+import { killGroup } from "../../../spread/programs/group-node.ts"
 import { warningLabel } from "../output/colors.ts"
 import { writeError } from "../output/output.ts"
 import type { AlertTarget, Moment } from "./alert.ts"
@@ -44,16 +45,6 @@ const asVariables = (facts: AlertFacts): Record<string, string> =>
       value === undefined ? [] : [[`EFFECT_ALERT_${key.toUpperCase()}`, String(value).replaceAll("\0", "")]],
     ),
   )
-
-/** Kills a command and all processes that it has started and that have not left its group. */
-const killGroup = ({ pid }: ChildProcess): void => {
-  if (pid === undefined) return
-  try {
-    process.kill(process.platform === "win32" ? pid : -pid, "SIGKILL")
-  } catch {
-    // No process of the group is left.
-  }
-}
 
 /** The commands in progress. They end with this process. */
 const running = new Set<ChildProcess>()

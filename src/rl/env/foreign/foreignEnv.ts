@@ -74,8 +74,8 @@ export const foreignEnv = (foreign: Foreign, described: EnvDescription, connect:
   }
   const observationSpace = trying(() => spaceOf(described.observationSpace, "observations"))
   const actionSpace = trying(() => actionSpaceOf(described.actionSpace))
-  const agents: ReadonlyArray<string> = described.agents ?? []
-  const repeated = agents.find((name, at) => agents.indexOf(name) !== at)
+  const names = new Set<string>()
+  const repeated = described.agents?.find((name) => names.size === names.add(name).size)
   if (repeated !== undefined)
     throw invalid(id, `its program names two agents "${oneLine(repeated)}"; expected different names`)
   const env: Env = {

@@ -115,6 +115,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
   finer: "Finer.ts",
   foreign: "foreign/ForeignTask.ts",
   alfworld: "foreign/Alfworld.ts",
+  openenv: "openenv/OpenEnvTask.ts",
   codebook: "games/Codebook.ts",
   reverse_text: "games/ReverseText.ts",
   sort_text: "games/SortText.ts",
@@ -127,14 +128,19 @@ const datasetFiles: Readonly<Record<string, string>> = {
 }
 
 /** The texts of the files with the fields that several kinds of data set share. */
-const sharedByDatasets = ["data/fileSet.ts", "games/letters.ts", "games/levels.ts", "DatasetKind.ts"].map((file) =>
-  read(`src/agents/task/${file}`),
-)
+const sharedByDatasets = [
+  "agents/task/data/fileSet.ts",
+  "agents/task/games/letters.ts",
+  "agents/task/games/levels.ts",
+  "agents/task/DatasetKind.ts",
+  "spread/openenv/serverFields.ts",
+].map((file) => read(`src/${file}`))
 
 /** The settings without which a kind of data set cannot be decoded, with values that stand for any. */
 const requiredByDatasets: Readonly<Record<string, Plain>> = {
   foreign: { command: ["any"], id: "any" },
   alfworld: { baseConfigPath: "any" },
+  openenv: { url: "http://any" },
 }
 
 /** Returns the keys of the settings that a kind of data set requires. */

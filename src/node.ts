@@ -24,6 +24,7 @@ import type { EngineThreads } from "./trainer/engine/EngineThreads.ts"
 import * as engineThreads from "./trainer/engine/thread-node.ts"
 import type { ReferenceThreads } from "./trainer/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./trainer/reference/thread-node.ts"
+import type { OpenEnvServersService } from "./spread/openenv/OpenEnvServers.ts"
 import { layer as foreignEnvs } from "./rl/env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./agents/task/code/runner-node.ts"
 import { layer as hubCache } from "./agents/task/hub/cache-node.ts"
@@ -160,6 +161,21 @@ const lazyGateway = Effect.gen(function* () {
   return service
 })
 
+/** Provides connections to servers of OpenEnv, for data sets of `type: openenv`. Its modules are loaded for the first of them. */
+export const openEnvServers: Layer.Layer<never> = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("./spread/openenv/OpenEnvServers.ts")),
+    ({ OpenEnvServers }) => Layer.effect(OpenEnvServers, lazyOpenEnvServers),
+  ),
+)
+
+const lazyOpenEnvServers = Effect.gen(function* () {
+  const load = Effect.promise(() => import("./spread/openenv/connect-node.ts"))
+  const loaded = yield* Effect.cached(Effect.flatMap(load, ({ makeServers }) => makeServers))
+  const service: OpenEnvServersService = { open: (options) => Effect.flatMap(loaded, ({ open }) => open(options)) }
+  return service
+})
+
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 /**
@@ -173,6 +189,7 @@ export const platform = Layer.mergeAll(
   codeRunner(),
   foreignEnvs,
   textPrograms,
+  openEnvServers,
   agentPrograms,
   hubCache,
   gateway,

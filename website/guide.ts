@@ -50,6 +50,7 @@ export const guide: ReadonlyArray<Topic> = [
       agents: "Agents",
       "agents/data-sets": "Data sets",
       "agents/foreign-tasks": "Tasks of other programs",
+      "agents/openenv": "OpenEnv",
       "agents/models": "Models",
       "agents/agents-and-memories": "Agents and memories",
       "agents/evaluations": "Evaluations",

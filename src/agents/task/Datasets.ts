@@ -36,6 +36,7 @@ import * as Finer from "./Finer.ts"
 import * as Alfworld from "./foreign/Alfworld.ts"
 import * as ForeignTask from "./foreign/ForeignTask.ts"
 import * as OmegaMath from "./OmegaMath.ts"
+import * as OpenEnvTask from "./openenv/OpenEnvTask.ts"
 import * as Qa from "./Qa.ts"
 import { commitOf } from "./hub/dataset.ts"
 import type { TaskSet } from "./TaskSet.ts"
@@ -58,6 +59,7 @@ export const builtIn: ReadonlyArray<DatasetKind> = [
   WordGuess.kind,
   ForeignTask.kind,
   Alfworld.kind,
+  OpenEnvTask.kind,
 ]
 
 /** The kinds that configs can name; provide a longer list to add your own. */

@@ -95,7 +95,7 @@ describe("named texts of an agent", () => {
       )
       assert.match(
         yield* problem({ texts: "run" }),
-        /agent\.texts: expected texts\.json, or a run's folder, at DIR\/run/,
+        /agent\.texts: expected texts\.json or a run that learned texts, found nothing at DIR\/run/,
       )
       yield* fs.writeFileString(`${folder}/bad.json`, '{"system_prompt":3}')
       assert.match(yield* problem({ texts: "bad.json" }), /DIR\/bad\.json: expected JSON with a text for each name/)

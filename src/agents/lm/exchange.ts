@@ -1,7 +1,8 @@
 /**
  * Sends requests to servers that are not models, such as the Hugging Face hub, and reads the answers. Each request has a time
- * limit and a size limit, and follows redirections, unless `redirections` keeps them to the server's own origin. After a temporary failure it is repeated, if it may be sent twice. Errors
- * are one line without secrets. The authorization is sent only to the server's own host.
+ * limit and a size limit, and follows redirections, unless `redirections` keeps them to the server's own origin. After a
+ * temporary failure it is repeated, if it may be sent twice. Errors are one line without secrets. The authorization is sent
+ * only to the server's own host.
  */
 import { Clock, Context, Effect, Option, Redacted, Stream } from "effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"

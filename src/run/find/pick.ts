@@ -24,7 +24,8 @@ interface PickOptions {
 
 /**
  * Returns the newest usable run that is not archived for `latest`, otherwise the only usable run whose path contains `wanted`,
- * or whose title is `wanted` if no path contains it. With `wholeNames`, the path must end with `wanted`. Fails if there is none, or more than one.
+ * or whose title is `wanted` if no path contains it. With `wholeNames`, the path must end with `wanted`. Fails if there is none,
+ * or more than one.
  */
 export const pick = Effect.fnUntraced(function* (
   wanted: string,

@@ -10,7 +10,7 @@ import { FindRun } from "../../../run/FindRun.ts"
 import { learntTexts } from "../../../run/Layout.ts"
 import type { From } from "./prompts.ts"
 
-/** The Schema of pairs of a name and a text in a config. Names are data, so they are not keys: those would be renamed. */
+/** The Schema of pairs of a name and a text in a config. */
 const TextPairs = Schema.Array(Schema.Tuple([Schema.NonEmptyString, Schema.String])).check(Schema.isMaxLength(1000))
 
 /** The Schema of the key `texts` of an agent: a file or a run, or pairs of a name and a text. */

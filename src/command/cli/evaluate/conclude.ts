@@ -49,8 +49,7 @@ export const conclude = Effect.fnUntraced(function* (
     ...Option.toArray(failuresProblem(result, input.maxFailures)),
   ]
   const { error } = judgement
-  if (error !== undefined)
-    return yield* problems.length === 0 ? error : usageError([...problems, error.message].join("; "))
+  if (error !== undefined) return yield* usageError([...problems, error.message].join("; "))
   if (problems.length > 0) return yield* CommandError.failed(problems.join("; "))
 })
 

@@ -10,7 +10,7 @@ import { messageOf } from "../../../base/config/text.ts"
 import { usualDirection } from "../../../agents/evaluate/direction.ts"
 import type { GateOutcome } from "../../../agents/evaluate/Gate.ts"
 import type { EvaluationResult } from "../../../agents/evaluate/execute.ts"
-import type { ComparisonReport } from "../../../agents/evaluate/Report.ts"
+import type { AgentReport, ComparisonReport } from "../../../agents/evaluate/Report.ts"
 import { evaluations, runFolder } from "../findRun.ts"
 import { isBucket } from "../flags.ts"
 import { usageError, writeError } from "../output/output.ts"
@@ -162,7 +162,7 @@ export const gateProblem = ({ failUnder, maxRegression, baseline, agents }: Gate
   return `${typed}: the baseline ${baseline.folder} has no scores of ${scorer}; expected one of ${[...baseline.scorers].join(", ")}, or another baseline`
 }
 
-/** Judges a finished evaluation. Without a usable comparison, only the limits of its scores are judged. */
+/** Judges a finished evaluation. Without a usable comparison, its scores are judged, and the limits of regressions fail. */
 export const judge = Effect.fnUntraced(function* (gates: Gates, finished: Finished) {
   const { score } = yield* gateModule
   const { result, config } = finished
@@ -172,7 +172,7 @@ export const judge = Effect.fnUntraced(function* (gates: Gates, finished: Finish
   const { baseline } = gates
   const compared = baseline === undefined ? noComparison : judgeRegressions({ ...gates, baseline }, finished)
   return yield* Effect.match(compared, {
-    onFailure: (error): Judgement => ({ gates: scores, comparisons: [], error }),
+    onFailure: (error): Judgement => ({ gates: [...scores, ...uncompared(gates, finished)], comparisons: [], error }),
     onSuccess: ({ gates: regressions, comparisons }): Judgement => ({
       gates: [...scores, ...regressions],
       comparisons,
@@ -180,21 +180,37 @@ export const judge = Effect.fnUntraced(function* (gates: Gates, finished: Finish
   })
 })
 
+/** Returns the reports of the agents that are judged. */
+const judgedAgents = ({ agents }: Gates, { result }: Finished): ReadonlyArray<AgentReport> =>
+  result.report.agents.filter(({ agent }) => agents.length === 0 || agents.includes(agent))
+
+/** Makes the outcomes of the limits of regressions if nothing can be compared. A report that lacks them would look passed. */
+const uncompared = (gates: Gates, finished: Finished): ReadonlyArray<GateOutcome> =>
+  gates.maxRegression.flatMap(({ scorer = firstScorer(finished.config), value: limit }) =>
+    judgedAgents(gates, finished).map(({ agent }): GateOutcome => {
+      const message = `${agent}: ${scorer} could not be compared with the baseline`
+      return { gate: "regression", agent, scorer, limit, passed: false, value: null, tasks: 0, message }
+    }),
+  )
+
 const noComparison = Effect.succeed<Judgement>({ gates: [], comparisons: [] })
 
 /** Compares a finished evaluation with the baseline. Warns if some of the tasks are not compared. */
 const judgeRegressions = Effect.fnUntraced(function* (
-  { maxRegression, baseline, strict, agents: named }: Gates & { readonly baseline: Baseline },
-  { result, config, quiet }: Finished,
+  gates: Gates & { readonly baseline: Baseline },
+  finished: Finished,
 ) {
+  const { maxRegression, baseline, strict } = gates
+  const { result, config, quiet } = finished
   const { regression } = yield* gateModule
   const { compare, readRows } = yield* evaluationModule
-  const { runDir, confidence, report } = result
+  const { runDir, confidence } = result
   const rows = yield* Effect.mapError(readRows(runDir), ({ message }) => usageError(message))
   const own = new Set(rows.map(({ env_id }) => env_id))
   if (![...own].some((task) => baseline.tasks.has(task)))
     return yield* otherTasks(baseline, result, "no task is in both evaluations")
-  const judged = report.agents.filter(({ agent }) => named.length === 0 || named.includes(agent))
+  const judged = judgedAgents(gates, finished)
+  const agents = judged.map(({ agent }) => agent)
   const seed = typeof config.seed === "number" ? config.seed : 0
   // Agents without any score have no comparison, which fails their gates.
   const comparisons = judged.every(({ scores }) => scores.length === 0)
@@ -202,18 +218,17 @@ const judgeRegressions = Effect.fnUntraced(function* (
     : yield* Effect.mapError(compare(baseline.folder, runDir, { confidence, seed }), (error) =>
         otherTasks(baseline, result, messageOf(error)),
       )
-  const agents = judged.map(({ agent }) => agent)
-  const gates = maxRegression.flatMap(({ scorer = firstScorer(config), value: limit }) =>
+  const outcomes = maxRegression.flatMap(({ scorer = firstScorer(config), value: limit }) =>
     regression(comparisons, { limit, scorer, strict, agents, confidence }),
   )
-  const compared = gates.flatMap(({ tasks }) => (tasks === 0 ? [] : [tasks]))
+  const compared = outcomes.flatMap(({ tasks }) => (tasks === 0 ? [] : [tasks]))
   const fewest = lowest(compared)
   if (!quiet && fewest < Math.max(own.size, baseline.tasks.size)) {
     yield* writeError(
       `${warningLabel()} only ${fewest} tasks are compared: this evaluation has ${own.size}, the baseline ${baseline.folder} has ${baseline.tasks.size}\n`,
     )
   }
-  const judgement: Judgement = { gates, comparisons }
+  const judgement: Judgement = { gates: outcomes, comparisons }
   return judgement
 })
 

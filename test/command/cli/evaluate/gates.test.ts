@@ -211,8 +211,9 @@ describe("effect eval with tasks that have the ids of other tasks", () => {
       assert.strictEqual(outcome.code, 2, outcome.stderr)
       assert.match(outcome.stderr, /the task qa-1 has the right answer "a!" in one evaluation and "z!" in the other/)
       assert.match(outcome.stdout, /mine: exact \S+ \(.*\), expected at least 0\.5 +passed/)
-      assert.match(readFileSync(join(folder, "x.xml"), "utf8"), /<testsuites /)
-      assert.match(readFileSync(join(folder, "x.md"), "utf8"), /^### Evaluation letters: passed/)
+      assert.match(outcome.stdout, /mine: exact could not be compared with the baseline +failed/)
+      assert.match(readFileSync(join(folder, "x.xml"), "utf8"), /<failure [^>]*exact could not be compared with the baseline/)
+      assert.match(readFileSync(join(folder, "x.md"), "utf8"), /^### Evaluation letters: 1 of 2 gates failed/)
 
       const [after] = globSync("results/*/*/*/*", { cwd: folder }).filter((run) => run !== before)
       const compared = await effect(["eval", before, after], folder)

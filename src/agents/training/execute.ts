@@ -42,7 +42,7 @@ import { checkpointAt } from "./resumeFrom.ts"
 import { strategyOf } from "./RuntimeConfig.ts"
 import { RuntimeState } from "./RuntimeState.ts"
 import { begin, readSource } from "./start.ts"
-import { checked, refuseTaken } from "./settings.ts"
+import { checked, permitPlaces, refuseTaken } from "./settings.ts"
 import { handlersOf } from "./spread/play.ts"
 import { playAll } from "./validate.ts"
 
@@ -95,6 +95,8 @@ export const execute = Effect.fnUntraced(function* (
   }
   // Check this before the run's folder is created, so that a refused run leaves no folder.
   const store = yield* RunStore
+  const request = yield* ValidationRequest
+  if (request === undefined) yield* permitPlaces(settings, from)
   if (!store.resumes) yield* refuseTaken(settings, from)
   const continued = store.resumes ? undefined : yield* otherRun(training, shared)
   const program = {
@@ -116,7 +118,6 @@ export const execute = Effect.fnUntraced(function* (
     stopsUpon: isSpent,
     result: { schema: RuntimeResult, of: (state: RuntimeState) => resultOf(training, state) },
   }
-  const request = yield* ValidationRequest
   if (request === undefined) return yield* Run.execute(program)
   return yield* Run.inspect(program, request.checkpoint, (state) => validated(training, state, request)).pipe(
     Effect.provideService(References.MinimumLogLevel, effectLevels[output.logLevel]),

@@ -1,7 +1,8 @@
 /** Checks the settings of a training of agents. It reads only the names of files in folders. */
 import { Effect, Path } from "effect"
-import { ConfigError, type DecodeOptions } from "../../base/config/Config.ts"
+import { ConfigError, type DecodeOptions, placeOf } from "../../base/config/Config.ts"
 import { namesIn } from "../../base/config/files.ts"
+import { permit } from "../../base/trust/Trust.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
@@ -39,16 +40,33 @@ export const checked = Effect.fnUntraced(function* (
   return validates && validation === null ? ["validation_freq has no effect: there is no validation_dataset"] : []
 })
 
-/** Fails if a folder for scores or checkpoints outside the run's folder has files, because they may belong to another run. */
-export const refuseTaken = Effect.fnUntraced(function* ({ runtime }: RunSettings, from: DecodeOptions) {
+/** Returns the folders of scores and of checkpoints, which are absolute if they lie outside of the run's folder. */
+const foldersOf = ({ runtime }: RunSettings, paths: Path.Path) => ({
+  scoresPath: paths.dirname(paths.join(Layout.scoresRoot(runtime.scoresPath), Layout.trainScores)),
+  checkpointDir: runtime.checkpointDir ?? ".",
+})
+
+/**
+ * Asks the service `Trust` about folders for scores or checkpoints outside of the run's folder: a config of somebody else could
+ * name the folder of another run, whose files a resumed run would truncate and delete.
+ */
+export const permitPlaces = Effect.fnUntraced(function* (settings: RunSettings, from: DecodeOptions) {
   const paths = yield* Path.Path
-  const folders = {
-    scoresPath: paths.dirname(paths.join(Layout.scoresRoot(runtime.scoresPath), Layout.trainScores)),
-    checkpointDir: runtime.checkpointDir ?? ".",
+  const folders = foldersOf(settings, paths)
+  for (const key of places) {
+    if (!paths.isAbsolute(folders[key])) continue
+    const request = { _tag: "Writing", place: placeOf(from, `runtime.${key}`), folder: folders[key] } as const
+    yield* Effect.mapError(permit(request), ({ message }) => ConfigError.at(from, `runtime.${key}`, message))
   }
+})
+
+/** Fails if a folder for scores or checkpoints outside the run's folder has files, because they may belong to another run. */
+export const refuseTaken = Effect.fnUntraced(function* (settings: RunSettings, from: DecodeOptions) {
+  const paths = yield* Path.Path
+  const folders = foldersOf(settings, paths)
   for (const key of places) {
     if (!paths.isAbsolute(folders[key]) || (yield* namesIn(folders[key])).length === 0) continue
-    const problem = `expected an empty folder, found files of another run in ${runtime[key]}`
+    const problem = `expected an empty folder, found files of another run in ${settings.runtime[key]}`
     return yield* ConfigError.at(from, `runtime.${key}`, problem)
   }
 })

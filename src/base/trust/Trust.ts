@@ -1,6 +1,6 @@
 /**
- * Decides what a config may do besides computing: start a program of this machine, or send something to an address. A
- * config is data, and may come from somebody else. So all code that would do such a thing because of a config asks the
+ * Decides what a config may do besides computing: start a program of this machine, send something to an address, or
+ * write elsewhere than into the run's own folder. A config is data, and may come from somebody else. So all code that would do such a thing because of a config asks the
  * service `Trust` first, with the exact values that it will use. Calls in the user's own code, such as
  * `ForeignEnv.command`, need no permission.
  *
@@ -57,7 +57,15 @@ export interface CodeImport {
   readonly sha256: string
 }
 
-export type TrustRequest = ProgramStart | Sending | CodeImport
+/** The writing of a run's files into a folder outside of the run's own, where the run also truncates and deletes files. */
+export interface Writing {
+  readonly _tag: "Writing"
+  readonly place: string
+  /** The absolute path of the folder. */
+  readonly folder: string
+}
+
+export type TrustRequest = ProgramStart | Sending | CodeImport | Writing
 
 /** Reports that a config may not do something. The message says what, and what the user can do. */
 export class Untrusted extends Schema.TaggedError<Untrusted>()("Untrusted", { message: Schema.String }) {}
@@ -82,6 +90,8 @@ const described = (request: TrustRequest): string => {
       return `send ${sentTo(request)} to ${JSON.stringify(request.address)}`
     case "CodeImport":
       return `run the code in ${JSON.stringify(request.file)}`
+    case "Writing":
+      return `write and delete files in ${JSON.stringify(request.folder)}`
   }
 }
 

@@ -27,6 +27,8 @@ const wholeRequest = (request: TrustRequest): string => {
       return `send ${visible(sentTo(request))} to ${visible(request.address)}`
     case "CodeImport":
       return `run the code in ${visible(request.file)}`
+    case "Writing":
+      return `write and delete files of the run in ${visible(request.folder)}`
   }
 }
 

@@ -1,5 +1,5 @@
-import { rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { effect, withFolder } from "../effect.ts"
 import { honestConfigs, honestRun, hostileConfigs, isMarked, makeHostile, markIn } from "./hostile.ts"
@@ -46,6 +46,24 @@ describe("a run of somebody else", () => {
         }
       }))
   }
+
+  it("writes and deletes nothing in folders of others that its config names", () =>
+    withFolder(async (folder) => {
+      const run = await honestRun(folder, "agents")
+      const victim = join(folder, "victim")
+      const files = ["scores/train/scores.jsonl", "scores/val/9_seen_episodes_scores.jsonl", "ep_000000000/state.json"]
+      for (const file of files) {
+        mkdirSync(dirname(join(victim, file)), { recursive: true })
+        writeFileSync(join(victim, file), "mine\n")
+      }
+      for (const setting of ["scores_path", "checkpoint_dir"]) {
+        makeHostile(folder, run, `${honestConfigs.agents}runtime: { ${setting}: ${victim} }\n`)
+        const { code, stderr } = await effect(["run", `${run}/config.yaml`, "--resume", run], folder)
+        assert.strictEqual(code, 2, stderr)
+        assert.match(stderr, new RegExp(`runtime.${setting}: .*would write and delete files of the run in .*victim`))
+        for (const file of files) assert.strictEqual(readFileSync(join(victim, file), "utf8"), "mine\n")
+      }
+    }))
 
   it("runs no code that lies in its folder", () =>
     withFolder(async (folder) => {

@@ -24,7 +24,13 @@ export interface Dialect {
  * Tells whether a name belongs to OpenAI's reasoning models. They refuse a temperature, and use another field for the limit
  * of tokens.
  */
-export const thinks = (model: string): boolean => /(^|\/|^ft:)(o\d|gpt-5(?!.*chat))/.test(model)
+export const thinks = (model: string): boolean => {
+  const lastChat = model.lastIndexOf("chat")
+  // A look ahead for "chat" at each match would take a time that is quadratic in the length of a name.
+  for (const { 1: name, index } of model.matchAll(/(?:^(?:ft:)?|\/)(o\d|gpt-5)/g))
+    if (name !== "gpt-5" || lastChat < index) return true
+  return false
+}
 
 const messageBody = (message: ChatMessage): Readonly<Record<string, unknown>> => {
   switch (message.role) {

@@ -6,6 +6,7 @@ import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { bytes } from "../../../../src/base/tokens/words.ts"
 import * as OpenAi from "../../../../src/agents/lm/providers/openAi.ts"
+import { thinks } from "../../../../src/agents/lm/providers/openAiWire.ts"
 import { ask, call, failing, opened, user } from "../calls.ts"
 import { type Answer, type Fault, serve } from "../server.ts"
 
@@ -292,8 +293,13 @@ describe("OpenAi", () => {
         const { messages: _, ...rest } = asked[0].body
         assert.deepStrictEqual(rest, { model, max_completion_tokens: 9 })
       }
-      const { asked } = yield* call({}, ask({ model: "gpt-4.1", temperature: 0.2, maxOutputTokens: 9 }))
-      assert.strictEqual(asked[0].body.max_tokens, 9)
+      for (const model of ["gpt-4.1", "gpt-5-chat-latest", "openai/gpt-5.1-chat", "moo1"]) {
+        const { asked } = yield* call({}, ask({ model, temperature: 0.2, maxOutputTokens: 9 }))
+        assert.strictEqual(asked[0].body.max_tokens, 9)
+      }
+      // Any agent can ask a gateway for a name: a look ahead at each part would take minutes for this one.
+      assert.isFalse(thinks(`${"/gpt-5".repeat(300_000)}chat`))
+      assert.isTrue(thinks("/gpt-5-chat/gpt-5"))
     }),
   )
 

@@ -121,7 +121,8 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   }
   const playing = Effect.gen(function* () {
     const taskEnv = yield* tasks.at(task)
-    env = { id: taskEnv.id, type: taskEnv.type, metadata: taskEnv.metadata }
+    const { id, type, metadata, content } = taskEnv
+    env = { id, type, metadata, ...(content === undefined ? {} : { content }) }
     return yield* protocol.play({
       id: episodeId({ task, repeat }, { isRepeated: repeats > 1 }),
       env: taskEnv,

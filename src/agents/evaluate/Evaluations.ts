@@ -39,12 +39,13 @@ import { type EvaluationResult, execute, type ExecuteError, type PreparedEvaluat
 import { agentIdentity, openParts, scorerIdentity } from "./openParts.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
-import { taskProblem } from "./sameTasks.ts"
+import { taskProblem, withIdsOf } from "./sameTasks.ts"
 import * as Scorers from "./Scorers.ts"
 import { parseMetrics } from "../../run/finishedResult.ts"
 import * as Layout from "../../run/Layout.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 
+export { withIdsOf } from "./sameTasks.ts"
 export { EvaluationSettings } from "./EvaluationConfig.ts"
 export { type Contestant, EvaluationResult, execute, type PreparedEvaluation } from "./execute.ts"
 
@@ -218,7 +219,8 @@ export const compare = Effect.fnUntraced(function* (
   right: string,
   options: Pick<Report.ReportOptions, "confidence" | "seed"> = {},
 ): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, FormatError, FileSystem.FileSystem> {
-  const [before, after] = [yield* readRows(left), yield* readRows(right)]
+  const after = yield* readRows(right)
+  const before = withIdsOf(after, yield* readRows(left))
   const problem = taskProblem(before, after)
   if (problem !== undefined) return yield* wrongFolder(right, `${left} and ${right}: ${problem}`)
   const scorers = scorersOf(before).filter((name) => scorersOf(after).includes(name))

@@ -40,6 +40,8 @@ export const TaskInfo = Schema.Struct({
   id: Schema.String,
   type: Schema.String,
   metadata: Schema.Record(Schema.String, Schema.Unknown),
+  /** Identifies the content of a question whose id is only its position. */
+  content: Schema.optionalKey(Schema.String),
 })
 export type TaskInfo = typeof TaskInfo.Type
 

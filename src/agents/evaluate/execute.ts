@@ -51,7 +51,7 @@ import { reportCalls, withCalls } from "./remoteCalls.ts"
 import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { AgentError } from "../agent/AgentError.ts"
-import { taskProblem } from "./sameTasks.ts"
+import { taskProblem, withIdsOf } from "./sameTasks.ts"
 import type { Scorer } from "./Scorer.ts"
 
 /** An agent to evaluate. */
@@ -392,7 +392,7 @@ const refuseOther = ({ identity, source }: PreparedEvaluation, before: Plain): E
  * Encodes a row for the digest, without values that vary between equal runs: times, retries, and the scores named in `timed`.
  */
 const timeless = (
-  { duration_ms: _duration, retries: _retries, scores, ...row }: EpisodeRow,
+  { duration_ms: _duration, retries: _retries, content: _content, scores, ...row }: EpisodeRow,
   timed: ReadonlySet<string>,
 ): string => JSON.stringify({ ...row, scores: Object.entries(scores).filter(([name]) => !timed.has(name)) })
 
@@ -413,9 +413,10 @@ const resultOf = Effect.fnUntraced(function* (
     seed: settings.seed,
   }
   const own = Report.of(rows, options)
-  const problem = other === null ? undefined : taskProblem(other, rows)
+  const before = other === null ? null : withIdsOf(rows, other)
+  const problem = before === null ? undefined : taskProblem(before, rows)
   if (problem !== undefined) yield* Effect.logWarning(`compare_to: nothing is compared, because ${problem}`)
-  const compared = other === null || problem !== undefined ? [] : Report.against(other, rows, options)
+  const compared = before === null || problem !== undefined ? [] : Report.against(before, rows, options)
   const report = { ...own, comparisons: [...own.comparisons, ...compared] }
   const failures = rows.flatMap(({ error }) => error ?? [])
   const timed = new Set(scorers.filter((one) => one.timed).map(({ name }) => name))

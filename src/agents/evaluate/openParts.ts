@@ -100,4 +100,9 @@ export const scorerIdentity = ({
   labelThreshold: _2,
   judgeThreshold: _3,
   ...plain
-}: Plain): Plain => (isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain)
+}: Plain): Plain => {
+  if (!isPlain(lmConfig)) return plain
+  const { model, temperature } = lmConfig
+  // A saved config has the whole path of a model in a file, which its own config may have named by a relative one.
+  return { ...plain, model: typeof model === "string" ? unplacedModel(model) : model, temperature }
+}

@@ -46,6 +46,8 @@ export const EpisodeRow = Schema.Struct({
   ...about,
   /** The task's metadata from the data set. */
   metadata: Schema.Record(Schema.String, Schema.Unknown),
+  /** Identifies the content of a question without an id of its own, whose `env_id` is only its position. */
+  content: Schema.optionalKey(Schema.String),
   /** The last action of the episode; null if there was none. */
   answer: Schema.NullOr(Schema.String),
   target: Schema.NullOr(Schema.String),
@@ -117,6 +119,7 @@ export const episodeRow = Effect.fnUntraced(function* (
   return {
     ...commonColumns(played, agent),
     metadata: env.metadata,
+    ...(env.content === undefined ? {} : { content: env.content }),
     ...lastOf(played),
     score: played.totalScore,
     scores,

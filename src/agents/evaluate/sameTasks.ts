@@ -1,6 +1,6 @@
 /**
  * Checks that tasks with the same id in two evaluations are the same tasks. Without ids of their own, tasks are numbered, so that
- * one inserted question gives all later ones the ids of others.
+ * one inserted question gives all later ones the ids of others; `withIdsOf` undoes that by the content of the questions.
  *
  * @example
  * ```ts
@@ -28,6 +28,34 @@ const factsById = (rows: EpisodeRows): ReadonlyMap<string, TaskFacts> => {
     if (target !== null && steps === 1) targets.add(target)
   }
   return facts
+}
+
+/** Returns the key of each task's content, by the task's id: the content, and its place among equal questions. */
+const contentKeys = (rows: EpisodeRows): ReadonlyMap<string, string> => {
+  const keys = new Map<string, string>()
+  const counts = new Map<string, number>()
+  for (const { env_id, content } of rows.toSorted((a, b) => a.task - b.task)) {
+    if (content === undefined || keys.has(env_id)) continue
+    const count = counts.get(content) ?? 0
+    counts.set(content, count + 1)
+    keys.set(env_id, `${content} ${count}`)
+  }
+  return keys
+}
+
+/**
+ * Returns the rows of an earlier evaluation with the ids that the same questions have in `rows`. Questions without an id of their
+ * own are numbered, so one that was inserted, removed or moved changes the numbers of others: they are the same if they have the
+ * same text and choices. Without contents on both sides, which older evaluations have not saved, the ids stay as they are.
+ */
+export const withIdsOf = (rows: EpisodeRows, earlier: EpisodeRows): EpisodeRows => {
+  const before = contentKeys(earlier)
+  const idByKey = new Map([...contentKeys(rows)].map(([id, key]) => [key, id]))
+  if (before.size === 0 || idByKey.size === 0) return earlier
+  return earlier.map((row) => {
+    const key = before.get(row.env_id)
+    return key === undefined ? row : { ...row, env_id: idByKey.get(key) ?? `${row.env_id} (only before)` }
+  })
 }
 
 /** Returns the two different values; undefined if they are equal, or if either side has none or several. */

@@ -39,6 +39,7 @@ export const kind: DatasetKind = makeKind({
         if (reading && config.prependOptions) for (const target of question.key.targets) answers.add(target)
         return makeQuestion({
           id: question.id ?? `finer-${index + 1}`,
+          content: question.content,
           type: "finer",
           metadata: question.metadata,
           observation: reading ? "" : applyTemplate(tags(question.question)),

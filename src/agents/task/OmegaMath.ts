@@ -208,6 +208,7 @@ export const kind: DatasetKind = makeKind({
         const observation = applyTemplate(question.question)
         return makeQuestion({
           id: question.id ?? `omega_math-${index + 1}`,
+          content: question.content,
           type: "omega_math",
           metadata: { subset, eval_mode: config.evalMode, ...question.metadata },
           observation: config.outputType === "json" ? `${observation}\n\n${jsonInstruction}` : observation,

@@ -93,6 +93,7 @@ export const kind: DatasetKind = makeKind({
         if (problem !== undefined) return problem
         return makeQuestion({
           id: question.id ?? `qa-${index + 1}`,
+          content: question.content,
           type: "qa",
           metadata: { task_type: scorer.name, ...question.metadata },
           observation: applyTemplate(withChoices(question.question, question.key.choices)),

@@ -26,6 +26,8 @@ export interface QuestionOptions {
   readonly id: string
   readonly type: string
   readonly metadata?: Readonly<Record<string, unknown>>
+  /** The digest of a question without an id of its own; see `TextEnv`. */
+  readonly content?: string | undefined
   /** The text that the agent gets: the question with its instructions. */
   readonly observation: string
   readonly key: AnswerKey
@@ -40,11 +42,12 @@ const lastStep = (feedback: FeedbackInput): StepInput & { readonly state: null }
 })
 
 /** Makes an env of one step from a question. */
-export const make = ({ id, type, metadata, observation, key, score }: QuestionOptions): TextEnv =>
+export const make = ({ id, type, metadata, content, observation, key, score }: QuestionOptions): TextEnv =>
   makeEnv<null>({
     id,
     type,
     ...(metadata === undefined ? {} : { metadata }),
+    ...(content === undefined ? {} : { content }),
     maxSteps: 1,
     ...(key.targets.length > 0 && { target: key.targets[0] }),
     begin: () => ({ state: null, observation }),

@@ -58,6 +58,10 @@ export interface TextEnv {
   readonly id: string
   readonly type: string
   readonly metadata: Readonly<Record<string, unknown>>
+  /**
+   * Identifies the content of a question that has no id of its own, so that its `id` is only its position in the data set.
+   */
+  readonly content?: string
   /** The number of steps after which episodes are truncated, unless the caller sets a lower limit. */
   readonly maxSteps?: number
   /** The tools that can be called between steps; none by default. */

@@ -1,7 +1,9 @@
 /** Reads a question with its answers, choices, id and metadata from a record, for `Qa`, `OmegaMath` and `Finer`. */
 import { Schema } from "effect"
 import { camelCase, display, isPlain, type Plain, snakeCase } from "../../../base/config/Config.ts"
+import { Sha256 } from "../../../base/config/sha256.ts"
 import { parsedJson } from "../../../base/config/text.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
 import { closest } from "../../../base/config/closest.ts"
 import type { AnswerKey } from "../answers/score.ts"
 
@@ -19,6 +21,8 @@ export interface AskedQuestion {
   readonly question: string
   readonly key: AnswerKey
   readonly id: string | null
+  /** Identifies a question without an id by its text and choices; undefined for a question with an id. */
+  readonly content: string | undefined
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
@@ -108,8 +112,16 @@ export const readQuestion = (fields: Plain, names: FieldNames): AskedQuestion | 
     question,
     key: { targets, ...(choices === undefined ? {} : { choices }), question, fields },
     id: scalar(id) ?? null,
+    content: scalar(id) === undefined ? digestOf(JSON.stringify([question, choices ?? null])) : undefined,
     metadata: Object.fromEntries(names.metaFields.map((name) => [name, fieldOf(fields, name) ?? null])),
   }
+}
+
+/** Returns the beginning of a SHA-256 digest, which is long enough for the questions of a data set. */
+const digestOf = (text: string): string => {
+  const hash = new Sha256()
+  hash.update(utf8.encode(text))
+  return hash.hex().slice(0, 16)
 }
 
 /** Inserts a question into a text at `{question}`; `{{` and `}}` in the text become single braces. */

@@ -11,6 +11,7 @@ import { usualDirection } from "../../../agents/evaluate/direction.ts"
 import type { GateOutcome } from "../../../agents/evaluate/Gate.ts"
 import type { EvaluationResult } from "../../../agents/evaluate/execute.ts"
 import type { AgentReport, ComparisonReport } from "../../../agents/evaluate/Report.ts"
+import type { EpisodeRow } from "../../../agents/evaluate/rows.ts"
 import { evaluations, runFolder } from "../findRun.ts"
 import { isBucket } from "../flags.ts"
 import { usageError, writeError } from "../output/output.ts"
@@ -30,7 +31,7 @@ interface Limit {
 interface Baseline {
   readonly folder: string
   readonly scorers: ReadonlySet<string>
-  readonly tasks: ReadonlySet<string>
+  readonly rows: ReadonlyArray<EpisodeRow>
 }
 
 /** The gates that the user wants. */
@@ -113,7 +114,7 @@ const baselineOf = Effect.fnUntraced(function* (named: string, { resultsDir, qui
   const baseline: Baseline = {
     folder,
     scorers: new Set(rows.flatMap(({ scores }) => Object.keys(scores))),
-    tasks: new Set(rows.map(({ env_id }) => env_id)),
+    rows,
   }
   return baseline
 })
@@ -203,11 +204,12 @@ const judgeRegressions = Effect.fnUntraced(function* (
   const { maxRegression, baseline, strict } = gates
   const { result, config, quiet } = finished
   const { regression } = yield* gateModule
-  const { compare, readRows } = yield* evaluationModule
+  const { compare, readRows, withIdsOf } = yield* evaluationModule
   const { runDir, confidence } = result
   const rows = yield* Effect.mapError(readRows(runDir), ({ message }) => usageError(message))
   const own = new Set(rows.map(({ env_id }) => env_id))
-  if (![...own].some((task) => baseline.tasks.has(task)))
+  const earlier = new Set(withIdsOf(rows, baseline.rows).map(({ env_id }) => env_id))
+  if (![...own].some((task) => earlier.has(task)))
     return yield* otherTasks(baseline, result, "no task is in both evaluations")
   const judged = judgedAgents(gates, finished)
   const agents = judged.map(({ agent }) => agent)
@@ -223,9 +225,9 @@ const judgeRegressions = Effect.fnUntraced(function* (
   )
   const compared = outcomes.flatMap(({ tasks }) => (tasks === 0 ? [] : [tasks]))
   const fewest = lowest(compared)
-  if (!quiet && fewest < Math.max(own.size, baseline.tasks.size)) {
+  if (!quiet && fewest < Math.max(own.size, earlier.size)) {
     yield* writeError(
-      `${warningLabel()} only ${fewest} tasks are compared: this evaluation has ${own.size}, the baseline ${baseline.folder} has ${baseline.tasks.size}\n`,
+      `${warningLabel()} only ${fewest} tasks are compared: this evaluation has ${own.size}, the baseline ${baseline.folder} has ${earlier.size}\n`,
     )
   }
   const judgement: Judgement = { gates: outcomes, comparisons }

@@ -203,13 +203,14 @@ describe("effect eval with tasks that have the ids of other tasks", () => {
   it("compares nothing, but prints and writes everything else", () =>
     withFolder(async (folder) => {
       const question = (letter: string) => ({ question: `After ${letter}?`, answer: `${letter}!` })
-      const numbered = (...asked: ReadonlyArray<string>) => evaluation(12, { dataset: { items: asked.map(question) } })
+      const numbered = (...asked: ReadonlyArray<string>) =>
+        evaluation(12, { dataset: { items: asked.map((letter, id) => ({ id, ...question(letter) })), id_field: "id" } })
       const before = await evaluated(folder, write(folder, "before.yaml", numbered(...letters)))
       write(folder, "after.yaml", numbered("z", ...letters))
       const args = ["eval", "after.yaml", "--baseline", before, "--fail-under", "0.5", "--junit", "x.xml", "--summary", "x.md"]
       const outcome = await effect(args, folder)
       assert.strictEqual(outcome.code, 2, outcome.stderr)
-      assert.match(outcome.stderr, /the task qa-1 has the right answer "a!" in one evaluation and "z!" in the other/)
+      assert.match(outcome.stderr, /the task 0 has the right answer "a!" in one evaluation and "z!" in the other/)
       assert.match(outcome.stdout, /mine: exact \S+ \(.*\), expected at least 0\.5 +passed/)
       assert.match(outcome.stdout, /mine: exact could not be compared with the baseline +failed/)
       assert.match(readFileSync(join(folder, "x.xml"), "utf8"), /<failure [^>]*exact could not be compared with the baseline/)
@@ -218,12 +219,22 @@ describe("effect eval with tasks that have the ids of other tasks", () => {
       const [after] = globSync("results/*/*/*/*", { cwd: folder }).filter((run) => run !== before)
       const compared = await effect(["eval", before, after], folder)
       assert.strictEqual(compared.code, 1)
-      assert.include(compared.stderr, "the task qa-1 has the right answer")
+      assert.include(compared.stderr, "the task 0 has the right answer")
       const alone = told(await effect(["eval", "after.yaml", "--set", `compare_to=${before}`, "--json", "--quiet"], folder))
       assert.deepEqual(JSON.parse(alone.stdout).report.comparisons, [])
       // The same questions can be compared, and a longer list begins as the shorter one.
       write(folder, "longer.yaml", numbered(...letters, "z"))
       told(await effect(["eval", "longer.yaml", "--baseline", before, "--quiet"], folder))
+    })) // prettier-ignore
+
+  it("compares questions without ids by their content, so that one may be inserted", () =>
+    withFolder(async (folder) => {
+      const asking = (asked: ReadonlyArray<string>) =>
+        evaluation(12, { dataset: { items: asked.map((letter) => ({ question: `After ${letter}?`, answer: `${letter}!` })) } })
+      const before = await evaluated(folder, write(folder, "before.yaml", asking(letters)))
+      write(folder, "after.yaml", asking(["z", ...letters]))
+      const { stderr } = told(await effect(["eval", "after.yaml", "--baseline", before], folder))
+      assert.include(stderr, "only 12 tasks are compared: this evaluation has 13, the baseline")
     })) // prettier-ignore
 })
 

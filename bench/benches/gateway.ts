@@ -1,152 +1,116 @@
-import { createServer } from "node:http"
-import { request, Agent } from "node:http"
-import { once } from "node:events"
-import { Deferred, Effect, Fiber, Layer } from "effect"
-import { platform, recorder, runStore } from "effect-rl/node"
-import { listen } from "../../src/agents/gateway/listen-node.ts"
-import { execute } from "../../src/agents/gateway/run/execute.ts"
-import { prepare } from "../../src/agents/gateway/run/prepare.ts"
+/** What the gateway costs: time on processors, delay of calls, and memory. Its clients and its server have their own processes. */
 import { defineBench } from "../Bench.ts"
-import { temporaryFolder } from "../measuring.ts"
+import {
+  atRate,
+  callsAt,
+  conversation,
+  type Listening,
+  percentile,
+  play,
+  post,
+  together,
+  withProcesses,
+} from "../gateway/processes.ts"
 
-const answer = JSON.stringify({
-  id: "1",
-  object: "chat.completion",
-  model: "m",
-  choices: [{ index: 0, message: { role: "assistant", content: "Yes." }, finish_reason: "stop" }],
-  usage: { prompt_tokens: 100, completion_tokens: 2 },
-})
+const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0)
 
-/** A server of models that answers at once. */
-const upstream = async () => {
-  const server = createServer((request, response) => {
-    request.resume()
-    request.on("end", () => response.writeHead(200, { "content-type": "application/json" }).end(answer))
-  })
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  if (typeof address !== "object" || address === null) throw new Error("the server has no port")
-  return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() }
+/**
+ * Returns the processor time of a call of each server, in milliseconds: the least of many rounds, since other programs that share
+ * the cores make it longer. The servers take turns.
+ */
+const cpuOf = async (servers: ReadonlyArray<Listening>, turns: number): Promise<ReadonlyArray<number>> => {
+  const sessions = 400 / turns
+  const least = servers.map(() => Infinity)
+  for (let round = 0; round < 24; round++) {
+    for (const [at, server] of servers.entries()) {
+      const before = await server.cpuMillis()
+      await play(server, { name: `cpu-${turns}-${round}`, sessions, turns })
+      least[at] = Math.min(least[at], ((await server.cpuMillis()) - before) / (sessions * turns))
+    }
+  }
+  return least
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 4096 })
-
-const body = JSON.stringify({
-  model: "m",
-  messages: [
-    { role: "system", content: "You are brief. ".repeat(20) },
-    { role: "user", content: "Is this a question? ".repeat(10) },
-  ],
-})
-
-const post = (url: string, content = body): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(content) }
-    const sent = request(url, { method: "POST", agent, headers }, (response) => {
-      response.resume()
-      response.on("end", () =>
-        response.statusCode === 200 ? resolve() : reject(new Error(`the status is ${response.statusCode}`)),
-      )
-    })
-    sent.on("error", reject)
-    sent.end(content)
-  })
-
-/** Runs a gateway as `effect gateway` does, while `use` does. */
-const withGateway = async <A>(
-  use: (addresses: { readonly gateway: string; readonly server: string }) => Promise<A>,
+/** Measures the delays of calls at a rate, in turns with and without the gateway, so that other load meets both. */
+const delays = async (
+  { gateway, upstream }: { readonly gateway: Listening; readonly upstream: Listening },
+  rate: number,
 ) => {
-  const { folder, remove } = temporaryFolder()
-  const server = await upstream()
-  const program = Effect.gen(function* () {
-    const lmConfig = { model: "m", protocol: "openai", baseUrl: server.url }
-    const prepared = yield* prepare({ lmConfig }, { source: "bench", overrides: [] })
-    const listening = yield* Deferred.make<number>()
-    const running = execute({
-      ...prepared,
-      key: null,
-      listen: (app) => listen({ ...app, host: "127.0.0.1", port: 0 }),
-      onListening: (port) => Effect.asVoid(Deferred.succeed(listening, port)),
-    })
-    const fiber = yield* Effect.forkChild(Effect.scoped(running))
-    const gateway = `http://127.0.0.1:${yield* Deferred.await(listening)}`
-    const result = yield* Effect.promise(() => use({ gateway, server: server.url }))
-    yield* Fiber.interrupt(fiber)
-    return result
-  })
-  try {
-    const layers = Layer.mergeAll(platform, runStore({ resultsDir: folder }), recorder())
-    return await Effect.runPromise(Effect.provide(program, layers))
-  } finally {
-    server.close()
-    remove()
+  const [body] = conversation("a short one", 1)
+  const behind: Array<number> = []
+  const alone: Array<number> = []
+  for (let round = 0; round < 4; round++) {
+    const id = (index: number): string => `rate-${rate}-${round}-${Math.floor(index / 10)}`
+    behind.push(...(await atRate(rate, 3, (index) => post(callsAt(gateway, id(index)), body))))
+    alone.push(...(await atRate(rate, 3, (index) => post(callsAt(upstream, id(index)), body))))
   }
+  return (share: number): number => percentile(behind, share) - percentile(alone, share)
 }
-
-const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
-
-const percentile = (values: ReadonlyArray<number>, share: number): number =>
-  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))]
-
-/** Sends calls at a steady rate, and returns how long each took, in milliseconds. */
-const atRate = async (perSecond: number, seconds: number, address: (index: number) => string) => {
-  const times: Array<number> = []
-  const calls: Array<Promise<void>> = []
-  const start = performance.now()
-  for (let index = 0; index < perSecond * seconds; index++) {
-    const due = start + (index * 1000) / perSecond
-    const wait = due - performance.now()
-    if (wait > 0) await sleep(wait)
-    const began = performance.now()
-    calls.push(post(address(index)).then(() => void times.push(performance.now() - began)))
-  }
-  await Promise.all(calls)
-  return times
-}
-
-const path = "v1/chat/completions"
-const rate = 200
 
 export default [
   defineBench({
-    name: "gateway-overhead",
+    name: "gateway-cpu",
     unit: "ms",
     higherIsBetter: false,
-    about: `What the gateway adds to a call at ${rate} calls a second: the difference of the medians, with and without it`,
+    about:
+      "Processor time of the gateway's process for a call with one message of 2 kB, the end of its session included",
     run: () =>
-      withGateway(async ({ gateway, server }) => {
-        const through = (index: number): string => `${gateway}/sessions/s${index % 50}/${path}`
-        const direct = (): string => `${server}/${path}`
-        await atRate(rate, 2, through)
-        await atRate(rate, 1, direct)
-        const behind = await atRate(rate, 8, through)
-        const alone = await atRate(rate, 8, direct)
+      withProcesses(async ({ gateway, proxy }) => {
+        const [value, floor] = await cpuOf([gateway, proxy], 1)
+        const [long, longFloor] = await cpuOf([gateway, proxy], 20)
         return {
-          value: percentile(behind, 0.5) - percentile(alone, 0.5),
+          value,
           details: {
-            "median direct": percentile(alone, 0.5).toFixed(2),
-            "median through": percentile(behind, 0.5).toFixed(2),
-            "99th percentile through": percentile(behind, 0.99).toFixed(2),
+            "bare proxy": floor.toFixed(2),
+            "20 turns of 2 kB": long.toFixed(2),
+            "bare proxy, 20 turns": longFloor.toFixed(2),
           },
         }
       }),
   }),
   defineBench({
-    name: "gateway-sessions",
-    unit: "calls/s",
-    higherIsBetter: true,
-    about: "Calls of 2,000 sessions that are open at the same time, each with a call in progress",
+    name: "gateway-overhead",
+    unit: "ms",
+    higherIsBetter: false,
+    about: "What the gateway adds to the median call at 200 calls a second, with further percentiles and rates",
     run: () =>
-      withGateway(async ({ gateway }) => {
-        const sessions = 2000
-        const began = performance.now()
-        for (let round = 0; round < 3; round++) {
-          await Promise.all(
-            Array.from({ length: sessions }, (_, index) => post(`${gateway}/sessions/s${index}/${path}`)),
-          )
+      withProcesses(async (processes) => {
+        await play(processes.gateway, { name: "warm", sessions: 2000, turns: 1 })
+        await play(processes.upstream, { name: "warm", sessions: 2000, turns: 1 })
+        const details: Record<string, string> = {}
+        let value = 0
+        for (const rate of [50, 100, 200]) {
+          const added = await delays(processes, rate)
+          for (const share of [0.5, 0.9, 0.99]) details[`${rate}/s, p${share * 100}`] = added(share).toFixed(2)
+          value = added(0.5)
         }
-        return { value: (3 * sessions) / ((performance.now() - began) / 1000), details: { sessions } }
+        return { value, details }
+      }),
+  }),
+  defineBench({
+    name: "gateway-sessions",
+    unit: "MB",
+    higherIsBetter: false,
+    about:
+      "Memory of the gateway's process while 2,000 sessions are open, each with a call in progress at the same time",
+    run: () =>
+      withProcesses(async ({ gateway }) => {
+        const [sessions, turns] = [2000, 3]
+        await post(callsAt(gateway, "first"), conversation("first", 1)[0])
+        const before = await gateway.memory()
+        const began = performance.now()
+        await play(gateway, { name: "open", sessions, turns, atOnce: sessions, ends: false })
+        const seconds = (performance.now() - began) / 1000
+        const { rss, heapUsed, recorded } = await gateway.memory()
+        return {
+          value: rss / 1e6,
+          details: {
+            "before, in MB": megabytes(before.rss),
+            "heap, in MB": megabytes(heapUsed),
+            "calls recorded": `${recorded - 1} of ${sessions * turns}`,
+            "calls/s": Math.round((sessions * turns) / seconds),
+          },
+        }
       }),
   }),
   defineBench({
@@ -155,33 +119,25 @@ export default [
     higherIsBetter: false,
     about: "What the heap grows by from the 10,000th to the 100,000th call, in sessions of ten calls",
     run: () =>
-      withGateway(async ({ gateway }) => {
-        const calls = 100_000
-        const workers = 32
-        let next = 0
-        let early = 0
-        const work = async (): Promise<void> => {
-          while (next < calls / 10) {
-            const session = next++
-            const at = `${gateway}/sessions/s${session}`
-            for (let call = 0; call < 10; call++) await post(`${at}/${path}`)
-            await post(`${at}/end`, "{}")
-            if (session === 1000) early = heap()
-          }
+      withProcesses(async ({ gateway }) => {
+        const details: Record<string, string | number> = {}
+        const heaps: Array<number> = []
+        let done = 0
+        const body = conversation("memory", 1)[0]
+        for (const calls of [10_000, 50_000, 100_000]) {
+          const sessions = (calls - done) / 10
+          await together(sessions, 32, async (session) => {
+            const id = `memory-${calls}-${session}`
+            for (let call = 0; call < 10; call++) await post(callsAt(gateway, id), body)
+            await post(`${gateway.url}/sessions/${id}/end`, "{}")
+          })
+          done = calls
+          const { heapUsed, rss } = await gateway.memory()
+          heaps.push(heapUsed)
+          details[`heap at ${calls}`] = megabytes(heapUsed)
+          details[`process at ${calls}`] = megabytes(rss)
         }
-        const began = performance.now()
-        await Promise.all(Array.from({ length: workers }, work))
-        const seconds = (performance.now() - began) / 1000
-        const late = heap()
-        return {
-          value: (late - early) / 1e6,
-          details: { "heap in MB": (late / 1e6).toFixed(0), "calls/s": Math.round(calls / seconds) },
-        }
+        return { value: (heaps[2] - heaps[0]) / 1e6, details }
       }),
   }),
 ]
-
-const heap = (): number => {
-  globalThis.gc?.()
-  return process.memoryUsage().heapUsed
-}

@@ -17,6 +17,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "config/files-node.ts",
     "config/files.ts",
     "config/hostGuard.ts",
+    "config/jsonFacts.ts",
     "config/jsonFile.ts",
     "config/jsonText.ts",
     "config/jsonSchema.ts",

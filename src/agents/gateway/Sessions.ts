@@ -11,6 +11,7 @@ import { repeatSeeds, type SeedOfRequest } from "../lm/middleware/repeats.ts"
 import { expectedReward, isReward } from "../task/Feedback.ts"
 import { badRequest, type GatewayError, gatewayError } from "./GatewayError.ts"
 import { KeptAnswers } from "./KeptAnswers.ts"
+import { SharedRequests } from "./SharedRequests.ts"
 
 /** A model that answers calls of a session. */
 export interface SessionModel {
@@ -71,6 +72,8 @@ export interface Session extends SessionOptions {
   readonly idle: Latch.Latch
   /** Chooses the seed of a request: equal requests must get different seeds. */
   readonly seedOf: SeedOfRequest
+  /** Gives the messages and tools that the session's requests repeat the same objects. */
+  readonly shared: SharedRequests
   /** The conversations up to answers that later requests may continue, by the ids of the answers. */
   readonly answers: KeptAnswers
   /** The number of characters of all calls as JSON, of which the session's rollout consists. */
@@ -151,6 +154,7 @@ export class Sessions {
         closed: Deferred.makeUnsafe(),
         idle: Latch.makeUnsafe(true),
         seedOf: repeatSeeds(),
+        shared: new SharedRequests(),
         answers: new KeptAnswers(),
         characters: 0,
         requests: this.requests,
@@ -244,7 +248,7 @@ export const counted = <A, E>(
     session.inProgress++
     session.lastCallAtMillis = nowMillis
     session.idle.closeUnsafe()
-    const closed = Effect.andThen(Deferred.await(session.closed), Effect.fail(sessionEnded(session.id)))
+    const closed = Effect.flatMap(Deferred.await(session.closed), () => Effect.fail(sessionEnded(session.id)))
     return Effect.ensuring(
       interruptible(Effect.raceFirst(call, closed)),
       Effect.map(Clock.currentTimeMillis, (now) => {

@@ -5,6 +5,7 @@
 import { Cause, Clock, Effect, Exit, Fiber, Option, Pull, Queue, type Scope, Stream, type Tracer } from "effect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Plain } from "../../base/config/plain.ts"
+import { jsonLength } from "../../base/config/jsonFacts.ts"
 import { parsedJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { asMessage, type Completion, type LmRequest } from "../lm/Chat.ts"
@@ -15,6 +16,7 @@ import { underCaller } from "../lm/spans.ts"
 import { badRequest, fromLm, type GatewayError, gatewayError, internalError } from "./GatewayError.ts"
 import type { AnswerFacts, ClientProtocol, ClientRequest } from "./protocols/ClientProtocol.ts"
 import { type CallPlace, counted, type Session } from "./Sessions.ts"
+import { sizeOfRequest } from "./SharedRequests.ts"
 
 /** A call in the protocol of an agent. */
 interface AgentCall {
@@ -51,10 +53,19 @@ interface ModelRequest {
   readonly caller: AgentCall["caller"]
 }
 
+/** Returns the fields by which two requests are equal: those of the body if it is passed on, since it may have more. */
+const fieldsOf = (request: LmRequest, raw: RawExchange | null): Plain => {
+  if (raw === null) return request
+  const { stream: _1, stream_options: _2, ...rest } = raw.body
+  return { ...rest, model: request.model }
+}
+
 /** Makes a call of the session's model, in the context in which the session was opened, and records how it ended. */
 const complete = Effect.fnUntraced(function* (session: Session, { lm, request, place, raw, caller }: ModelRequest) {
   const startedAtMillis = yield* Clock.currentTimeMillis
-  const seeded = Effect.flatMap(session.seedOf(request), (seed) => lm.complete({ ...request, seed }))
+  const seeded = Effect.flatMap(session.seedOf(request, fieldsOf(request, raw)), (seed) =>
+    lm.complete({ ...request, seed }),
+  )
   const asked = underCaller(caller, seeded).pipe(
     Effect.annotateSpans("gen_ai.conversation.id", session.id),
     Effect.provideService(CurrentExchange, raw),
@@ -112,7 +123,8 @@ export const answerCall = Effect.fnUntraced(function* (
   session: Session,
   call: AgentCall,
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, GatewayError, Scope.Scope> {
-  const { name, protocol, body, headers, caller } = call
+  const { name, protocol, headers, caller } = call
+  const body = session.shared.body(call.body)
   const asked = yield* protocol.decode(body, (id) => session.answers.get(id))
   const model = session.modelOf(asked.model)
   if (model === undefined) {
@@ -122,7 +134,7 @@ export const answerCall = Effect.fnUntraced(function* (
   const { lm, base } = model
   const canPass = lm.speaks === name
   if (!canPass) yield* refuseUnmodelled(asked)
-  const request: LmRequest = { ...base, ...asked.settings, messages: asked.messages }
+  const request = session.shared.request({ ...base, ...asked.settings, messages: asked.messages })
   const raw = canPass ? yield* makeExchange({ protocol: name, body, headers }) : null
   const nowMillis = yield* Clock.currentTimeMillis
   const facts: AnswerFacts = {
@@ -137,12 +149,12 @@ export const answerCall = Effect.fnUntraced(function* (
   const calling = Effect.tap(
     counted(
       session,
-      { nowMillis, size: JSON.stringify([request.messages, request.tools]).length },
+      { nowMillis, size: sizeOfRequest(request) },
       Effect.suspend(() => complete(session, { lm, request, place: session.begin(), raw, caller })),
     ),
     (completion) =>
       Effect.sync(() => {
-        session.characters += JSON.stringify(completion).length
+        session.characters += jsonLength(completion)
         keepAnswer(session, protocol, { facts, asked, completion })
       }),
   )

@@ -2,7 +2,7 @@
  * Defines what the gateway must know of a protocol in which agents call it: how to decode a request, and how to encode an
  * answer or a failure. `chatCompletions.ts`, `responses.ts` and `messages.ts` are such protocols. All of this is pure.
  */
-import { Effect, Schema, SchemaIssue } from "effect"
+import { Effect, Result, Schema, SchemaIssue } from "effect"
 import type { Plain } from "../../../base/config/plain.ts"
 import type { ChatMessage, Completion, LmRequest, ToolSpec } from "../../lm/Chat.ts"
 import { badRequest, type GatewayError } from "../GatewayError.ts"
@@ -67,11 +67,40 @@ const most: Readonly<Record<string, number>> = { messages: 20_000, input: 20_000
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Makes a function that decodes a body. It fails with an error that names the first wrong key. */
-export const decoder = <S extends Schema.Codec<unknown, unknown>>(
+/** Makes the error for a body, or for a part of it at a path, that a Schema refuses. It names the first wrong key. */
+const wrong = ({ issue }: Schema.SchemaError, at: ReadonlyArray<PropertyKey> = []): GatewayError => {
+  const [{ message, path = [] }] = issuesOf(issue).issues
+  const keys = [...at, ...path].map((part) => String(typeof part === "object" ? part.key : part)).join(".")
+  return badRequest(`${keys === "" ? "body" : keys}: ${message.charAt(0).toLowerCase()}${message.slice(1)}`)
+}
+
+/** Makes the function that decodes a list item by item. An object that it has decoded before is not decoded again. */
+const listDecoder = (item: Schema.Codec<unknown, unknown>) => {
+  const decode = Schema.decodeUnknownResult(item)
+  const decoded = new WeakMap<object, unknown>()
+  return (key: string, list: ReadonlyArray<unknown>): Result.Result<ReadonlyArray<unknown>, GatewayError> => {
+    const values: Array<unknown> = []
+    for (const [at, one] of list.entries()) {
+      const isObject = typeof one === "object" && one !== null
+      const result = isObject && decoded.has(one) ? Result.succeed(decoded.get(one)) : decode(one)
+      if (Result.isFailure(result)) return Result.fail(wrong(result.failure, [key, at]))
+      if (isObject) decoded.set(one, result.success)
+      values.push(result.success)
+    }
+    return Result.succeed(values)
+  }
+}
+
+/**
+ * Makes a function that decodes a body. It fails with an error that names the first wrong key. `items` has the Schemas of the items
+ * of long lists, which the requests of a session repeat as the same objects (`SharedItems`): each object is decoded once.
+ */
+export const decoder = <S extends Schema.Codec<object, unknown>>(
   schema: S,
+  items: Readonly<Record<string, Schema.Codec<unknown, unknown>>>,
 ): ((body: Plain) => Effect.Effect<S["Type"], GatewayError>) => {
-  const decode = Schema.decodeUnknownEffect(schema)
+  const decode = Schema.decodeUnknownResult(schema)
+  const decoders = Object.entries(items).map(([key, item]) => [key, listDecoder(item)] as const)
   return (body) => {
     for (const [key, limit] of Object.entries(most)) {
       const list = body[key]
@@ -79,11 +108,21 @@ export const decoder = <S extends Schema.Codec<unknown, unknown>>(
         return Effect.fail(badRequest(`${key}: expected at most ${limit} items, found ${list.length}`))
       }
     }
-    return Effect.mapError(decode(body), ({ issue }) => {
-      const [{ message, path = [] }] = issuesOf(issue).issues
-      const keys = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")
-      return badRequest(`${keys === "" ? "body" : keys}: ${message.charAt(0).toLowerCase()}${message.slice(1)}`)
-    })
+    const lists: Record<string, ReadonlyArray<unknown>> = {}
+    // The Schema of the body sees only the first item, because an empty list may be wrong.
+    const firsts: Record<string, ReadonlyArray<unknown>> = {}
+    for (const [key, decodeList] of decoders) {
+      const list = body[key]
+      if (!Array.isArray(list)) continue
+      const decoded = decodeList(key, list)
+      if (Result.isFailure(decoded)) return Effect.fail(decoded.failure)
+      lists[key] = decoded.success
+      firsts[key] = list.slice(0, 1)
+    }
+    const whole = decode({ ...body, ...firsts })
+    return Result.isFailure(whole)
+      ? Effect.fail(wrong(whole.failure))
+      : Effect.succeed(Object.assign(whole.success, lists))
   }
 }
 

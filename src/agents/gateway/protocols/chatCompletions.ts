@@ -141,7 +141,7 @@ const toolsOf = (tools: ReadonlyArray<typeof Tool.Type>, others: Array<string>):
     ]
   })
 
-const decodeBody = decoder(Body)
+const decodeBody = decoder(Body, { messages: Message, tools: Tool })
 
 const decode = Effect.fnUntraced(function* (raw: Plain) {
   const body = yield* decodeBody(raw)

@@ -32,21 +32,21 @@ type Block = typeof Block.Type
 
 const Content = Schema.Union([Schema.String, Schema.Array(Block)])
 
+const Message = Schema.Struct({ role: Schema.Literals(["user", "assistant"]), content: Content })
+
+const Tool = Schema.Struct({
+  type: maybe(Schema.String),
+  name: Schema.NonEmptyString,
+  description: maybe(Schema.String),
+  input_schema: maybe(Schema.Record(Schema.String, Schema.Unknown)),
+})
+
 const Body = Schema.Struct({
   model: maybe(Schema.String),
   max_tokens: Schema.Int,
   system: maybe(Content),
-  messages: Schema.NonEmptyArray(Schema.Struct({ role: Schema.Literals(["user", "assistant"]), content: Content })),
-  tools: maybe(
-    Schema.Array(
-      Schema.Struct({
-        type: maybe(Schema.String),
-        name: Schema.NonEmptyString,
-        description: maybe(Schema.String),
-        input_schema: maybe(Schema.Record(Schema.String, Schema.Unknown)),
-      }),
-    ),
-  ),
+  messages: Schema.NonEmptyArray(Message),
+  tools: maybe(Schema.Array(Tool)),
   tool_choice: maybe(
     Schema.Struct({ type: Schema.Literals(["auto", "any", "tool", "none"]), name: maybe(Schema.String) }),
   ),
@@ -154,7 +154,7 @@ const toolsOf = ({ tools }: Body, others: Array<string>): ReadonlyArray<ToolSpec
 
 const choices = { auto: "auto", any: "required", tool: "required", none: "none" } as const
 
-const decodeBody = decoder(Body)
+const decodeBody = decoder(Body, { messages: Message, tools: Tool })
 
 const decode = Effect.fnUntraced(function* (raw: Plain) {
   const body = yield* decodeBody(raw)

@@ -33,21 +33,19 @@ const Item = Schema.Struct({
 })
 type Item = typeof Item.Type
 
+const Tool = Schema.Struct({
+  type: Schema.String,
+  name: maybe(Schema.String),
+  description: maybe(Schema.String),
+  parameters: maybe(Schema.Record(Schema.String, Schema.Unknown)),
+})
+
 const Body = Schema.Struct({
   model: maybe(Schema.String),
   input: Schema.Union([Schema.String, Schema.Array(Item)]),
   instructions: maybe(Schema.String),
   previous_response_id: maybe(Schema.String),
-  tools: maybe(
-    Schema.Array(
-      Schema.Struct({
-        type: Schema.String,
-        name: maybe(Schema.String),
-        description: maybe(Schema.String),
-        parameters: maybe(Schema.Record(Schema.String, Schema.Unknown)),
-      }),
-    ),
-  ),
+  tools: maybe(Schema.Array(Tool)),
   tool_choice: maybe(
     Schema.Union([
       Schema.Literals(["none", "auto", "required"]),
@@ -145,7 +143,7 @@ const toolsOf = ({ tools }: Body, others: Array<string>): ReadonlyArray<ToolSpec
     return [{ name, description: description ?? "", parameters: parameters ?? { type: "object", properties: {} } }]
   })
 
-const decodeBody = decoder(Body)
+const decodeBody = decoder(Body, { input: Item, tools: Tool })
 
 /** Returns the messages of the earlier answer that a request continues. */
 const earlierOf = ({ previous_response_id: id }: Body, earlier: EarlierAnswers) => {

@@ -1,9 +1,10 @@
 /** Collects what a gateway records of its sessions, and counts it. The live gateway and the journal of an earlier one feed it. */
+import { jsonLength } from "../../../base/config/jsonFacts.ts"
 import type { ModelCall } from "../../agent/Agent.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
 import { sizeOf } from "../KeptAnswers.ts"
-import { sameMessage } from "./conversations.ts"
-import type { JournalEntry, SessionBegun } from "./journal.ts"
+import { sameJson, SharedItems } from "../SharedItems.ts"
+import type { JournalEntry, PromptStart, SessionBegun } from "./journal.ts"
 import type { RecordedSession } from "./rollout.ts"
 
 /** What a gateway has recorded in all. */
@@ -33,23 +34,19 @@ export const noTotals = (): GatewayTotals => ({
 interface OpenRecord {
   readonly begun: SessionBegun
   readonly calls: Map<number, ModelCall>
+  /** The latest prompts, with the indices of their calls. */
+  readonly prompts: SharedItems<ChatMessage>
   /** The number of characters in memory. */
   characters: number
   reward: number | null
 }
 
-/**
- * Returns the messages of a call, with the same objects as in the call before where they are equal. The prompts of a session
- * mostly grow, so that each message is in memory once, and not once for each call.
- */
-const sharing = (messages: ReadonlyArray<ChatMessage>, before: ModelCall | undefined): ReadonlyArray<ChatMessage> => {
-  if (before === undefined) return messages
-  const shared = before.messages
-  return messages.map((message, at) =>
-    at < shared.length && message.content === shared[at].content && sameMessage(message, shared[at])
-      ? shared[at]
-      : message,
-  )
+/** The result of an entry. */
+interface AddedEntry {
+  /** The session that the entry has ended, of which nothing is kept. */
+  readonly ended?: RecordedSession
+  /** The beginning that the prompt of the entry's call shares with an earlier call of the session. */
+  readonly start?: PromptStart
 }
 
 export class SessionRecords {
@@ -67,39 +64,38 @@ export class SessionRecords {
     return [...this.open.keys()]
   }
 
-  /** Adds an entry. If it ends a session, returns the session, of which nothing is kept. */
-  add(entry: JournalEntry): RecordedSession | undefined {
+  /** Adds an entry. */
+  add(entry: JournalEntry): AddedEntry {
     if (entry._tag === "Begun") {
-      this.open.set(entry.id, { begun: entry, calls: new Map(), characters: 0, reward: null })
-      return undefined
+      const prompts = new SharedItems<ChatMessage>()
+      this.open.set(entry.id, { begun: entry, calls: new Map(), prompts, characters: 0, reward: null })
+      return {}
     }
     const record = this.open.get(entry.id)
-    if (record === undefined) return undefined
-    if (entry._tag === "Call") this.addCall(record, entry)
-    else if (entry._tag === "Rewarded") record.reward ??= entry.reward
-    else if (entry._tag === "Ended") return this.end(record, entry)
-    return undefined
+    if (record === undefined) return {}
+    if (entry._tag === "Call") return this.addCall(record, entry)
+    if (entry._tag === "Rewarded") record.reward ??= entry.reward
+    else if (entry._tag === "Ended") return { ended: this.end(record, entry) }
+    return {}
   }
 
-  private addCall(record: OpenRecord, { index, call, problem }: Extract<JournalEntry, { _tag: "Call" }>): void {
+  private addCall(record: OpenRecord, { index, call, problem }: Extract<JournalEntry, { _tag: "Call" }>): AddedEntry {
     this.totals.calls++
     if (problem !== null || call === null || call.incomplete) this.totals.failed++
-    if (call === null) return
+    if (call === null) return {}
     const { inputTokens, outputTokens } = call.completion.usage
     this.totals.inputTokens += inputTokens
     this.totals.outputTokens += outputTokens
-    const before = record.calls.get(index - 1)
-    const messages = sharing(call.messages, before)
-    const tools = JSON.stringify(call.tools ?? [])
-    const isSame = before?.tools !== undefined && JSON.stringify(before.tools) === tools
-    record.calls.set(index, { ...call, messages, ...(isSame ? { tools: before.tools } : {}) })
-    const shared = new Set(before?.messages)
-    const added =
-      sizeOf(messages.filter((message) => !shared.has(message))) +
-      (isSame ? 0 : tools.length) +
-      JSON.stringify(call.completion).length
+    const { items: messages, start } = record.prompts.share(call.messages, index)
+    const before = start === null ? undefined : record.calls.get(start.list)
+    // Each message is in memory once, and not once for each call.
+    const hasSameTools = before?.tools !== undefined && sameJson(before.tools, call.tools)
+    record.calls.set(index, { ...call, messages, ...(hasSameTools ? { tools: before.tools } : {}) })
+    const tools = hasSameTools ? 0 : (call.tools ?? []).reduce((sum, tool) => sum + jsonLength(tool), 0)
+    const added = sizeOf(messages.slice(start?.length ?? 0)) + tools + jsonLength(call.completion)
     record.characters += added
     this.characters += added
+    return start === null ? {} : { start: { call: start.list, messages: start.length, tools: hasSameTools } }
   }
 
   private end(

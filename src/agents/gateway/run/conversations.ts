@@ -20,29 +20,13 @@ interface ConversationPlace {
   readonly continues: number | null
 }
 
-/** Tells whether two texts of arguments mean the same: programs may write JSON anew. */
-const sameArguments = (one: string, other: string): boolean => {
-  if (one === other) return true
-  const [left, right] = [parsedJson(one), parsedJson(other)]
-  return left !== undefined && right !== undefined && canonical(left) === canonical(right)
-}
-
 const callsOf = (message: ChatMessage): ReadonlyArray<ToolCall> =>
   message.role === "assistant" ? (message.toolCalls ?? []) : []
 
-/** Tells whether two messages are the same, except for spaces at the end and the ids of calls, which programs may change. */
-export const sameMessage = (one: ChatMessage, other: ChatMessage): boolean => {
-  if (one === other) return true
-  if (one.role !== other.role) return false
-  if (one.content !== other.content && one.content.trimEnd() !== other.content.trimEnd()) return false
-  const [left, right] = [callsOf(one), callsOf(other)]
-  return (
-    left.length === right.length &&
-    left.every(({ name, arguments: text }, at) => name === right[at].name && sameArguments(text, right[at].arguments))
-  )
-}
-
-/** Returns a text that two messages have in common if, and only if, they are the same for `sameMessage`. */
+/**
+ * Returns a text that two messages have in common if, and only if, they are the same, except for spaces at the end, the JSON of
+ * arguments, and the ids of calls: programs may change these.
+ */
 const digestOf = (message: ChatMessage): string => {
   const calls = callsOf(message).map(({ name, arguments: text }) => {
     const value = parsedJson(text)

@@ -30,6 +30,17 @@ export const SessionBegun = Schema.TaggedStruct("Begun", {
 })
 export type SessionBegun = typeof SessionBegun.Type
 
+/** The beginning that the prompt of a call has in common with an earlier call of its session. */
+const PromptStart = Schema.Struct({
+  /** The index of the earlier call. */
+  call: Schema.Int.check(notNegative),
+  /** The number of messages in common. */
+  messages: Schema.Int.check(Schema.isGreaterThan(0)),
+  /** Whether the call has the same tools. */
+  tools: Schema.Boolean,
+})
+export type PromptStart = typeof PromptStart.Type
+
 const CallEnded = Schema.TaggedStruct("Call", {
   id: SessionId,
   /** The number of calls of the session that began before this one. */
@@ -45,9 +56,8 @@ const CallEnded = Schema.TaggedStruct("Call", {
   seconds: Schema.Finite.check(notNegative),
 })
 
-export const JournalEntry = Schema.Union([
+const others = [
   SessionBegun,
-  CallEnded,
   Schema.TaggedStruct("Rewarded", { id: SessionId, reward: Reward }),
   /** A request for embeddings, of which only the spending is recorded. */
   Schema.TaggedStruct("Embedded", { id: SessionId, spent: Spending, seconds: Schema.Finite.check(notNegative) }),
@@ -56,16 +66,54 @@ export const JournalEntry = Schema.Union([
     how: Schema.Literals(["agent", "program", "idle"]),
     seconds: Schema.Finite.check(notNegative),
   }),
+] as const
+
+export type JournalEntry = (typeof others)[number]["Type"] | typeof CallEnded.Type
+
+/** A line of the file. The prompts of a session mostly grow, so a call is written without the `start` of its prompt. */
+export const JournalLine = Schema.Union([
+  ...others,
+  Schema.Struct({ ...CallEnded.fields, start: Schema.optionalKey(PromptStart) }),
 ])
-export type JournalEntry = typeof JournalEntry.Type
+type JournalLine = typeof JournalLine.Type
 
-const entryOf = valueOf(JournalEntry)
+const decodeLine = valueOf(JournalLine)
 
-const readEntry = Effect.fnUntraced(function* (path: string, line: JsonLine) {
+/** The calls of the open sessions, by their indices, from which later lines take the beginnings of their prompts. */
+type EarlierCalls = Map<string, Map<number, ModelCall>>
+
+/** Returns the entry of a line, with the whole prompt; undefined if the call that the prompt begins with is missing. */
+const entryOf = (line: JournalLine, earlier: EarlierCalls): JournalEntry | undefined => {
+  if (line._tag === "Ended") earlier.delete(line.id)
+  if (line._tag !== "Call") return line
+  const calls = earlier.get(line.id) ?? new Map<number, ModelCall>()
+  earlier.set(line.id, calls)
+  const { start, ...entry } = line
+  const before = start === undefined ? undefined : calls.get(start.call)
+  if (start !== undefined && (before === undefined || before.messages.length < start.messages)) return undefined
+  const call = entry.call === null || start === undefined ? entry.call : continued(entry.call, start, before)
+  if (call !== null) calls.set(entry.index, call)
+  return { ...entry, call }
+}
+
+/** Returns a call with the beginning of its prompt. */
+const continued = (call: ModelCall, { messages, tools }: PromptStart, before: ModelCall | undefined): ModelCall => ({
+  ...call,
+  messages: [...(before?.messages.slice(0, messages) ?? []), ...call.messages],
+  ...(tools && before?.tools !== undefined ? { tools: before.tools } : {}),
+})
+
+const readEntry = Effect.fnUntraced(function* (path: string, line: JsonLine, earlier: EarlierCalls) {
+  const refused = (problem: string): FormatError =>
+    new FormatError({ path, line: line.number, message: `${path}:${line.number}: ${problem}` })
   const bytes = unsealed(line.bytes)
-  if (bytes !== undefined) return yield* entryOf(path, { ...line, bytes })
-  const message = `${path}:${line.number}: the line was changed after it was written; remove it to resume without it`
-  return yield* new FormatError({ path, line: line.number, message })
+  if (bytes === undefined)
+    return yield* refused("the line was changed after it was written; remove it to resume without it")
+  const entry = entryOf(yield* decodeLine(path, { ...line, bytes }), earlier)
+  return (
+    entry ??
+    (yield* refused("the call with the beginning of its prompt is not in the file; remove this line, too, to resume"))
+  )
 })
 
 /**
@@ -79,13 +127,19 @@ export const readEarlier = Effect.fnUntraced(function* <E, R>(
   if (!(yield* run.exists(gatewayJournal))) return
   const path = `${run.directory}/${gatewayJournal}`
   let end = 0
+  const earlier: EarlierCalls = new Map()
   yield* Stream.runForEach(lines(run.stream(gatewayJournal)), (line) => {
     if (!line.whole) return Effect.void
     end = line.end
-    return Effect.flatMap(readEntry(path, line), use)
+    return Effect.flatMap(readEntry(path, line, earlier), use)
   })
   if (end < (yield* run.size(gatewayJournal))) yield* run.truncate(gatewayJournal, end)
 })
 
-/** Encodes an entry as a line with its line feed. */
-export const lineOf = (entry: JournalEntry): string => `${sealed(entry)}\n`
+/** Encodes an entry as a line with its line feed. A call is written without the `start` of its prompt. */
+export const lineOf = (entry: JournalEntry, start?: PromptStart): string => {
+  if (entry._tag !== "Call" || entry.call === null || start === undefined) return `${sealed(entry)}\n`
+  const { tools, ...call } = { ...entry.call, messages: entry.call.messages.slice(start.messages) }
+  const line: JournalLine = { ...entry, call: start.tools || tools === undefined ? call : { ...call, tools }, start }
+  return `${sealed(line)}\n`
+}

@@ -84,15 +84,15 @@ export const startWriting = Effect.fnUntraced(function* (
     yield* addRollouts(rollouts.map(line).join(""))
     yield* recording.emit(sessions.flatMap((ended, at) => eventsOf(ended, rollouts[at])))
   })
-  const add = (entry: Journal.JournalEntry): EndedSession | undefined => {
-    const session = records.add(entry)
-    return session === undefined ? undefined : { session, number: records.totals.sessions }
+  const add = (entry: Journal.JournalEntry) => {
+    const { ended: session, start } = records.add(entry)
+    return { start, ended: session === undefined ? undefined : { session, number: records.totals.sessions } }
   }
 
   yield* Journal.readEarlier(files, (entry) =>
     Effect.suspend(() => {
       onRestored(entry)
-      const ended = add(entry)
+      const { ended } = add(entry)
       return ended === undefined ? Effect.void : finish([ended])
     }),
   )
@@ -115,8 +115,8 @@ export const startWriting = Effect.fnUntraced(function* (
   return Effect.fnUntraced(function* (entry: Journal.JournalEntry) {
     const written = Deferred.makeUnsafe<void>()
     // The entry is added first, so that the entries of a session keep their order.
-    const ended = add(entry)
-    Queue.offerUnsafe(waiting, { text: Journal.lineOf(entry), ended, written })
+    const { ended, start } = add(entry)
+    Queue.offerUnsafe(waiting, { text: Journal.lineOf(entry, start), ended, written })
     const mayAnswer = entry._tag !== "Rewarded" && entry._tag !== "Ended"
     if (!mayAnswer || Queue.sizeUnsafe(waiting) > mostWaiting) yield* Deferred.await(written)
   }, Effect.uninterruptible)

@@ -10,31 +10,30 @@
  * ```
  */
 import { Effect } from "effect"
-import { canonical } from "../../../base/config/canonical.ts"
-import { sha256 } from "../../../base/config/sha256.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { fieldsHash } from "../../../base/config/jsonFacts.ts"
+import type { Plain } from "../../../base/config/plain.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import type { LmRequest } from "../Chat.ts"
 import { CallContext } from "../Lm.ts"
-import { CurrentExchange, digestOf } from "../RawExchange.ts"
 import { SamplingSeed } from "./seeded.ts"
 
-/** Returns the seed of a request; null if the request is the first of its kind, whose seed `seeded` sets. */
-export type SeedOfRequest = (request: LmRequest) => Effect.Effect<number | null>
+/**
+ * Returns the seed of a request; null if the request is the first of its kind, whose seed `seeded` sets. Requests are equal if
+ * their `fields` are; by default, the fields are those of the request.
+ */
+export type SeedOfRequest = (request: LmRequest, fields?: Plain) => Effect.Effect<number | null>
 
 /**
  * Makes the function that counts equal requests and returns their seeds. The seed depends only on the request and on the number
  * of equal requests before it, so that the order of different requests does not matter.
  */
 export const repeatSeeds = (): SeedOfRequest => {
-  /** The number of equal requests so far, by their digests. */
-  const counts = new Map<string, number>()
-  return Effect.fnUntraced(function* (request: LmRequest) {
+  /** The number of equal requests so far, by the hashes of their fields. */
+  const counts = new Map<number, number>()
+  return Effect.fnUntraced(function* (request: LmRequest, fields: Plain = request) {
     const samplingSeed = yield* SamplingSeed
     if (request.seed !== null || samplingSeed === null) return request.seed
-    const raw = yield* CurrentExchange
-    const text = canonical({ request, raw: raw === null ? null : yield* digestOf(raw) })
-    const key = yield* sha256(utf8.encode(text))
+    const key = fieldsHash(fields)
     const nth = counts.get(key) ?? 0
     counts.set(key, nth + 1)
     if (nth === 0) return null

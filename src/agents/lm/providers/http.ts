@@ -2,7 +2,7 @@
  * Sends one HTTP request to a model server and reads the answer, whole or as events. Every failure becomes an
  * `LmError`: its message is one line without secrets, and its reason says whether a retry may help.
  */
-import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { Clock, Context, Effect, Option, Redacted, Schema, Stream, Tracer } from "effect"
 import { jsonText } from "../../../base/config/jsonText.ts"
 import * as Sse from "effect/encoding/Sse"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
@@ -18,7 +18,7 @@ import type { Completion } from "../Chat.ts"
 import { withoutKey } from "./keys.ts"
 import { LmError, lmError } from "../LmError.ts"
 import type { RawExchange } from "../RawExchange.ts"
-import { isTraced, traceparent } from "../spans.ts"
+import { traceparent } from "../spans.ts"
 import type { Server } from "./Server.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 
@@ -257,6 +257,25 @@ const passedTrace = Effect.gen(function* () {
   return value === undefined ? {} : { traceparent: value }
 })
 
+/** Returns the context in which requests are sent. */
+const requestContext = (context: Context.Context<never>): Context.Context<never> => {
+  const init = Option.getOrUndefined(Context.getOption(context, FetchHttpClient.RequestInit))
+  const hasTracer = Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer
+  const isDisabled = Context.get(context, HttpClient.TracerDisabledWhen)
+  return context.pipe(
+    // Do not follow redirections: the key and the prompt must not reach another server.
+    Context.add(FetchHttpClient.RequestInit, { ...init, redirect: "manual" }),
+    // The query of an address may contain a secret, so traces must hide parameters with any name (`/^/`).
+    Context.add(UrlParams.CurrentRedactedNames, [/^/]),
+    // Without a tracer there is no trace: nobody would see its spans, and its ids are of no use to a server.
+    Context.add(
+      HttpClient.TracerPropagationEnabled,
+      hasTracer && Context.get(context, HttpClient.TracerPropagationEnabled),
+    ),
+    Context.add(HttpClient.TracerDisabledWhen, (request) => !hasTracer || isDisabled(request)),
+  )
+}
+
 /** Sends a request with the server's key. Returns the response if its status is 2xx. */
 const send = Effect.fnUntraced(function* (
   server: Server,
@@ -266,23 +285,15 @@ const send = Effect.fnUntraced(function* (
   // The program's headers come last, because a feature that it uses may need another version of the protocol.
   const headers = { ...server.headers, ...(yield* passedTrace), ...keyless.headers }
   const request = withKey(server, HttpClientRequest.setHeaders(keyless, headers))
-  const url = new URL(request.url)
-  // Without a tracer there is no trace, so its ids are of no use to a server.
-  const isPropagated = (yield* HttpClient.TracerPropagationEnabled) && (yield* isTraced)
-  const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   const response = yield* server.client.execute(request).pipe(
-    // Do not follow redirections: the key and the prompt must not reach another server.
-    Effect.provideService(FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" }),
-    // The query of an address may contain a secret, so traces must hide parameters with any name (`/^/`).
-    Effect.provideService(UrlParams.CurrentRedactedNames, [/^/]),
-    Effect.provideService(HttpClient.TracerPropagationEnabled, isPropagated),
-    Effect.mapError((error) => unreachable(server, url, error)),
+    Effect.updateContext(requestContext),
+    Effect.mapError((error) => unreachable(server, new URL(request.url), error)),
   )
   if (response.status >= 200 && response.status < 300) return response
   const text = yield* beginningOf(server, response)
   if (raw !== null) raw.refusal = { status: response.status, text }
   const now = yield* Clock.currentTimeMillis
-  return yield* refusal(server, response.status, text, retryAfterOf(response.headers, now), url)
+  return yield* refusal(server, response.status, text, retryAfterOf(response.headers, now), new URL(request.url))
 })
 
 /**
@@ -305,14 +316,25 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
     Effect.mapError(decode(text), (error) => unreadable(server, clip(server, oneLine(error.message)), text))
 }
 
+/** Reads the whole body of an answer. A stream costs more, so only a body of unknown length is read as one. */
+const bytesOf = (
+  server: Server,
+  response: HttpClientResponse.HttpClientResponse,
+): Effect.Effect<Uint8Array, LmError> => {
+  const length = Number(response.headers["content-length"] ?? Number.NaN)
+  return length <= server.maxAnswerBytes && response.headers["content-encoding"] === undefined
+    ? Effect.mapBoth(response.arrayBuffer, { onFailure: brokenBy(server), onSuccess: (body) => new Uint8Array(body) })
+    : Effect.map(Stream.runCollect(bodyOf(server, response)), joined)
+}
+
 const textFrom = (
   server: Server,
   request: HttpClientRequest.HttpClientRequest,
   raw: RawExchange | null = null,
 ): Effect.Effect<string, LmError> =>
   send(server, request, raw).pipe(
-    Effect.flatMap((response) => Stream.runCollect(bodyOf(server, response))),
-    Effect.flatMap((chunks) => textOf(server)(joined(chunks), false)),
+    Effect.flatMap((response) => bytesOf(server, response)),
+    Effect.flatMap((bytes) => textOf(server)(bytes, false)),
     Effect.timeoutOrElse({ duration: server.timeoutS * 1000, orElse: () => Effect.fail(timedOut(server)) }),
   )
 

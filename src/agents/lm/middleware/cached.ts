@@ -21,8 +21,8 @@ import { messageOf } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { canonical } from "../../../base/config/canonical.ts"
 import { Completion, LmRequest } from "../Chat.ts"
-import { type Middleware, CallContext } from "../Lm.ts"
-import { type LmError, lmError } from "../LmError.ts"
+import { type LmService, type Middleware, CallContext } from "../Lm.ts"
+import { LmError, lmError } from "../LmError.ts"
 import { CurrentExchange, digestOf as rawDigest } from "../RawExchange.ts"
 import { singleFlight } from "./singleFlight.ts"
 
@@ -52,16 +52,36 @@ const CachedRequest = Schema.Struct({
 })
 type CachedRequest = typeof CachedRequest.Type
 
-/** The content of a file in the cache. */
+/** The SHA-256 of the completion or of the failure as canonical JSON, which detects a damaged file. */
+const digest = Schema.String
+
+/** The content of a file in the cache: a completion, or the failure of a call that would fail in the same way again. */
 const CacheEntry = jsonText(
-  Schema.Struct({
-    ...CachedRequest.fields,
-    completion: Completion,
-    /** The SHA-256 of the completion as canonical JSON, which detects a damaged file. */
-    digest: Schema.String,
-  }),
+  Schema.Union([
+    Schema.Struct({ ...CachedRequest.fields, completion: Completion, digest }),
+    Schema.Struct({ ...CachedRequest.fields, failure: Schema.toEncoded(LmError), digest }),
+  ]),
 )
 const decodeEntry = Schema.decodeUnknownEffect(CacheEntry)
+
+type Recorded = { readonly completion: Completion } | { readonly failure: typeof LmError.Encoded }
+
+/** Returns the recorded completion, or fails as the recorded call did. */
+const answerOf = (recorded: Recorded): Effect.Effect<Completion, LmError> =>
+  "completion" in recorded ? Effect.succeed(recorded.completion) : Effect.fail(new LmError(recorded.failure))
+
+/**
+ * Calls the model, and returns what is to be recorded. A request that the model declines, or whose prompt is too long, is
+ * recorded like an answer, since a run goes on after it. After any other failure, the call can be made again.
+ */
+const asked = (lm: LmService, request: LmRequest): Effect.Effect<Recorded, LmError> =>
+  lm.complete(request).pipe(
+    Effect.map((completion): Recorded => ({ completion })),
+    Effect.catchIf(
+      ({ reason, promptTooLong }) => reason === "refused" || promptTooLong === true,
+      (error) => Effect.succeed<Recorded>({ failure: Schema.encodeSync(LmError)(error) }),
+    ),
+  )
 
 const digestOf = (value: unknown): Effect.Effect<string> => sha256(utf8.encode(canonical(value)))
 
@@ -83,7 +103,7 @@ export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} 
       const key = yield* digestOf(question)
       if (mode === "replay") {
         const recorded = yield* files.read(key, request.model)
-        if (recorded !== undefined) return recorded
+        if (recorded !== undefined) return yield* answerOf(recorded)
         const { episode, step } = yield* CallContext
         const problem =
           `no answer to the request of episode ${episode}, step ${step} (expected the file ${files.at(key)}); ` +
@@ -96,13 +116,13 @@ export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} 
           isDamaged = true
           return Effect.as(Effect.logWarning(`${error.message}; calling the model again`), undefined)
         })
-        if (recorded !== undefined) return recorded
-        const completion = yield* lm.complete(request)
-        const digest = yield* digestOf(completion)
-        const text = `${JSON.stringify({ ...question, completion, digest }, null, 1)}\n`
+        if (recorded !== undefined) return yield* answerOf(recorded)
+        const fresh = yield* asked(lm, request)
+        const digest = yield* digestOf("completion" in fresh ? fresh.completion : fresh.failure)
+        const text = `${JSON.stringify({ ...question, ...fresh, digest }, null, 1)}\n`
         const isFirst = yield* files.write(key, text, isDamaged, request.model)
         // If another process has saved an answer first, return that one, because a replay returns it, too.
-        return isFirst ? completion : ((yield* files.read(key, request.model)) ?? completion)
+        return yield* answerOf(isFirst ? fresh : ((yield* files.read(key, request.model)) ?? fresh))
       })
       return yield* once(key, readOrRecord)
     })
@@ -153,10 +173,11 @@ const cacheFiles = Effect.fnUntraced(function* (directory: string) {
       Effect.mapError((error) => cacheError(model, `cannot read ${file}: ${messageOf(error)}`)),
     )
     if (text === undefined) return undefined
-    const { completion, digest, ...question } = yield* Effect.mapError(decodeEntry(text), () =>
+    const { digest, request, call, also, ...recorded } = yield* Effect.mapError(decodeEntry(text), () =>
       cacheError(model, `${file} is damaged; expected the JSON of an answer`),
     )
-    if ((yield* digestOf(completion)) === digest && (yield* digestOf(question)) === key) return completion
+    const content = "completion" in recorded ? recorded.completion : recorded.failure
+    if ((yield* digestOf(content)) === digest && (yield* digestOf({ request, call, also })) === key) return recorded
     return yield* cacheError(model, `${file} is damaged: its content does not match its digest`)
   })
 

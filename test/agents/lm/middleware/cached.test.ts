@@ -7,6 +7,7 @@ import { Deferred, Effect, Fiber, FileSystem, Logger, type Path } from "effect"
 import { canonical } from "../../../../src/base/config/canonical.ts"
 import { cached } from "../../../../src/agents/lm/middleware/cached.ts"
 import { CallContext } from "../../../../src/agents/lm/Lm.ts"
+import { LmError } from "../../../../src/agents/lm/LmError.ts"
 import { disk, temporaryDirectory } from "../../../run/store/disk.ts"
 import { answering, completion, failure, request } from "../support.ts"
 
@@ -41,6 +42,30 @@ const greedy = request("?", { temperature: 0 })
 const sampled = request("?", { temperature: 1 })
 
 describe("cached", () => {
+  test("records that a model declined, or that a prompt is too long, but no failure that may pass", (directory) =>
+    Effect.gen(function* () {
+      const usage = { inputTokens: 5, outputTokens: 2, reasoningTokens: 0 }
+      const kinds = [
+        { reason: "refused", usage },
+        { reason: "rejected", promptTooLong: true },
+        { reason: "exhausted" },
+      ] as const
+      for (const [at, more] of kinds.entries()) {
+        const error = new LmError({ model: "m", attempts: 1, message: "m: no", ...more })
+        const { lm, asked } = answering(() => Effect.fail(error))
+        const record = yield* cached({ mode: "record", directory })
+        const question = request(`question ${at}`, { seed: 1 })
+        assert.deepStrictEqual(yield* Effect.flip(record(lm).complete(question)), error)
+        const replay = yield* cached({ mode: "replay", directory })
+        const repeated = yield* Effect.flip(replay(nobody).complete(question))
+        const expected = more.reason === "exhausted" ? "cache" : more.reason
+        assert.strictEqual(repeated.reason, expected)
+        if (expected !== "cache") assert.deepStrictEqual({ ...repeated }, { ...error })
+        yield* Effect.flip(record(lm).complete(question))
+        assert.strictEqual(asked(), expected === "cache" ? 2 : 1)
+      }
+    }))
+
   test("calls the model once and answers from the files afterwards, with usage and attempts, in any process", (directory) =>
     Effect.gen(function* () {
       const { lm, asked } = chatty()

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { evaluationReport } from "./evaluationReport.ts"
 import type { ScoredValidation } from "./curves/scoreCurves.ts"
 import { checkpointsIn } from "./play/checkpoints.ts"
+import { promptsComparisons } from "./promptsReport.ts"
 import type { ResultsFolder } from "./results-node.ts"
 import { fields, finite, parsed } from "./json.ts"
 import type { RunSummary } from "./RunSummary.ts"
@@ -27,6 +28,7 @@ export const detailOf = Effect.fnUntraced(function* (
   const { path } = summary
   const run = index.read(path)
   const metrics = yield* run.metrics
+  const candidates = (yield* run.kind) === "prompts" ? yield* prompts(path) : null
   const returns = yield* files.text(`${path}/${Layout.returns}`)
   const system = yield* files.text(`${path}/${Layout.system}`)
   // Leave out the list `episodes` of metrics.json, because the transcripts show the episodes.
@@ -48,7 +50,7 @@ export const detailOf = Effect.fnUntraced(function* (
     /** The report of a finished evaluation. */
     report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,
     /** The candidates of a run that learns prompts; null for other runs. */
-    prompts: (yield* run.kind) === "prompts" ? yield* prompts(path) : null,
+    prompts: candidates === null ? null : { ...candidates, comparisons: promptsComparisons(metrics) },
     system: system === undefined ? null : systemCurves(system),
     /** The last lines of `run.log`. */
     log: (yield* run.log(64 * 1024)).slice(-logLines),

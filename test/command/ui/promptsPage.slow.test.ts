@@ -21,6 +21,13 @@ inBrowser("a run that learns prompts", ({ page, served, text }) => {
         await page.until("document.querySelectorAll('.prompts details').length > 2")
         assert.match(await text(".prompts"), /candidate 0 the seed: 0\.000 \[0\.000, 0\.194\], best on \d+ of 16 tasks/)
         assert.match(await text(".prompts"), /candidate \d+ \(best\) from \d+: 0\.\d+ \[/)
+        assert.match(
+          await text(".prompts table"),
+          /16 validation tasks.*50 test tasks0\.000 \[0\.000, 0\.071\]0\.\d+ \[/,
+        )
+        // The score of the run is that of its best candidate, whichever was validated last.
+        const best = /\(best\) from \d+: (0\.\d\d)/.exec(await text(".prompts"))?.[1]
+        assert.include(await text("dl"), `score${Number(best)}`)
         assert.strictEqual(await page.evaluate("document.querySelectorAll('.prompts img').length"), 0)
         assert.match(await text(".prompts .added"), /^\+ /)
         // The changes of a candidate are drawn when it is opened.

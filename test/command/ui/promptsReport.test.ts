@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { bootstrap, meanOf } from "../../../src/base/statistics/resampling.ts"
-import { makePromptsReports, promptsReport } from "../../../src/command/ui/promptsReport.ts"
+import { makePromptsReports, promptsComparisons, promptsReport } from "../../../src/command/ui/promptsReport.ts"
 import { summaryOf } from "../../../src/command/ui/RunSummary.ts"
 import { unplacedEntry } from "../../../src/run/find/RunEntry.ts"
 import { over } from "../../../src/run/RunReader.ts"
@@ -35,6 +35,26 @@ describe("the candidates on a run's page", () => {
         [0.667, 3, 3, [0]],
       ],
     )
+  })
+
+  it("are compared on validation and test tasks when the run is finished", () => {
+    const compared = {
+      tasks: 2,
+      seed: { mean: 0.5, low: 0, high: 1 },
+      best: { mean: 1, low: 0.2, high: 1 },
+      difference: { tasks: 2, difference: 0.5, low: -0.3, high: 0.9 },
+    }
+    const setsIn = (metrics: unknown) => promptsComparisons(metrics).map(({ set, difference }) => [set, difference])
+    const difference = { mean: 0.5, low: -0.3, high: 0.9 }
+    const of = (test_scores: unknown) => setsIn({ validation_scores: compared, test_scores })
+    assert.deepStrictEqual(of(compared), [
+      ["validation", difference],
+      ["test", difference],
+    ])
+    assert.deepStrictEqual(of(null), [["validation", difference]])
+    // Whoever sends a run may have written anything into its files.
+    assert.deepStrictEqual(of({ ...compared, seed: { mean: "<b>", low: 0, high: 1 } }), [])
+    assert.deepStrictEqual(setsIn({ validation_scores: null }), [])
   })
 
   it("may be more than a call may have arguments", () => {

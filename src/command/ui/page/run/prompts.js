@@ -1,6 +1,6 @@
 /** Makes the section of a run that learns prompts: its tree of candidates, with their scores and what each has changed. */
 import { textChanges } from "../../../../agents/prompts/changes.ts"
-import { el } from "../parts/dom.js"
+import { el, tableOf } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
 const signs = { same: " ", removed: "−", added: "+" }
@@ -33,11 +33,48 @@ const foldOf = (isOpen, title, changes) => {
   return details
 }
 
-const titleOf = ({ parents, mean, low, high, inFront, tasks, foundAfter }, index, best) => {
+const interval = ({ mean, low, high }) => `${mean.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}]`
+
+/** Makes the table that compares the best candidate with the seed. A run that is not finished has none. */
+const comparisonTable = (comparisons) => {
+  const caption = "The best candidate and the seed, with intervals"
+  const headings = ["tasks", "seed", "best candidate", "difference"]
+  const row = ({ set, tasks, seed, best, difference }) =>
+    el(
+      "tr",
+      el("th", { scope: "row" }, `${number(tasks)} ${set} tasks`),
+      el("td.number", interval(seed)),
+      el("td.number", interval(best)),
+      el("td.number", `${difference.mean > 0 ? "+" : ""}${interval(difference)}`),
+    )
+  return tableOf(
+    caption,
+    el("caption.quiet", caption),
+    el("thead", el("tr", headings.map((heading, at) => el("th", { scope: "col", class: at === 0 ? "" : "number" }, heading)))), // prettier-ignore
+    el("tbody", comparisons.map(row)),
+  )
+}
+
+/** Returns the indices of a candidate and of all from which it descends. The candidate may be one that is not shown. */
+const descentOf = (candidates, index) => {
+  const found = new Set()
+  const open = [index]
+  while (open.length > 0) {
+    const next = open.pop()
+    if (found.has(next)) continue
+    found.add(next)
+    open.push(...(candidates[next]?.parents ?? []))
+  }
+  return found
+}
+
+/** Makes the line about a candidate. The names of those from which the best one descends are bold. */
+const titleOf = (candidate, index, { best, descent }) => {
+  const { parents, inFront, tasks, foundAfter } = candidate
   const origin = parents.length === 0 ? "the seed" : `from ${parents.join(" and ")}`
   return [
-    el("strong", `candidate ${index}${index === best ? " (best)" : ""}`),
-    ` ${origin}: ${mean.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}], `,
+    el(descent.has(index) ? "strong" : "span", `candidate ${index}${index === best ? " (best)" : ""}`),
+    ` ${origin}: ${interval(candidate)}, `,
     `best on ${number(inFront)} of ${number(tasks)} tasks, found after ${number(foundAfter)}`,
   ]
 }
@@ -51,7 +88,7 @@ const branchOf = (index, report) => {
   const children = candidates.flatMap(({ parents }, child) => (parents[0] === index ? [child] : []))
   return el(
     "li",
-    foldOf(index === best && index > 0, titleOf(candidate, index, best), changes),
+    foldOf(index === best && index > 0, titleOf(candidate, index, report), changes),
     children.length > 0 && el("ul", children.map((child) => branchOf(child, report))), // prettier-ignore
   )
 }
@@ -67,12 +104,13 @@ export const makePrompts = () => {
       const now = JSON.stringify(prompts)
       if (element.hidden || now === drawn) return
       drawn = now
-      const { iterations, metricCalls, candidates, left } = prompts
+      const { best, iterations, metricCalls, comparisons, candidates, left } = prompts
       const about = `${number(iterations)} iterations, ${number(metricCalls)} played tasks`
       const more = left === 0 ? "" : `; ${number(left)} more candidates are in candidates.json`
       place.replaceChildren(
         el("p.quiet", `${about}${more}`),
-        candidates.length > 0 && el("ul.tree", branchOf(0, prompts)),
+        ...(comparisons.length === 0 ? [] : [comparisonTable(comparisons)]),
+        ...(candidates.length === 0 ? [] : [el("ul.tree", branchOf(0, { ...prompts, descent: descentOf(candidates, best) }))]), // prettier-ignore
       )
     },
   }

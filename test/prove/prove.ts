@@ -16,6 +16,7 @@ import { cluster } from "./cluster.ts"
 import { learning } from "./learning.ts"
 import { multirun } from "./multirun.ts"
 import { must, type Proof } from "./Proof.ts"
+import { prompts } from "./prompts.ts"
 import { talking } from "./talking.ts"
 import { tuning } from "./tuning.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
@@ -104,6 +105,7 @@ const proofs: ReadonlyArray<Proof> = [
   },
   ...tuning,
   ...talking,
+  ...prompts,
   ...multirun,
   ...cluster,
   ...attackProofs,

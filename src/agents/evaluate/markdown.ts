@@ -30,6 +30,8 @@ interface EvaluationToFormat {
   /** The comparisons with a baseline, besides those of the report. */
   readonly baseline?: ReadonlyArray<ComparisonReport>
   readonly failures?: FailureCounts
+  /** Why the evaluation fails whatever its gates say, for the heading. */
+  readonly problem?: string | undefined
   /** The folder of the run. */
   readonly runDir?: string
 }
@@ -49,12 +51,21 @@ const tableOf = ({ headings, rows }: TextTable): string => {
   ].join("\n")
 }
 
+/** Says whether the evaluation passed, or what failed; nothing if nothing was judged. */
+const verdictOn = ({ gates = [], problem }: EvaluationToFormat): ReadonlyArray<string> => {
+  const failed = gates.filter(({ passed }) => !passed).length
+  const problems = [
+    ...(failed === 0 ? [] : [`${failed} of ${gates.length} gates failed`]),
+    ...(problem === undefined ? [] : [problem]),
+  ]
+  if (problems.length > 0) return [problems.join(", ")]
+  return gates.length === 0 ? [] : ["passed"]
+}
+
 /** Formats an evaluation as Markdown: first the gates, then scores, comparisons, costs and the reasons of failures. */
 export const markdown = (evaluation: EvaluationToFormat): string => {
   const { name, report, confidence, gates = [], baseline = [], failures = [], runDir } = evaluation
-  const failed = gates.filter(({ passed }) => !passed).length
-  const verdict = failed === 0 ? "passed" : `${failed} of ${gates.length} gates failed`
-  const heading = `### Evaluation ${markdownText(name)}${gates.length === 0 ? "" : `: ${verdict}`}`
+  const heading = `### Evaluation ${[name, ...verdictOn(evaluation)].map(markdownText).join(": ")}`
   const gateTable = {
     headings: ["gate", "result"],
     rows: gates.map(({ passed, message }) => [message, passed ? "passed" : "failed"]),

@@ -38,7 +38,8 @@ export const conclude = Effect.fnUntraced(function* (
   const judgement = yield* judge(gates, { result, config, quiet })
   if (json) yield* writeJson(judgement.gates.length === 0 ? result : { ...result, gates: judgement.gates })
   else if (!quiet) yield* writeOut(`${yield* text(result)}${gateText(judgement)}`)
-  yield* writeReports(input, result, { config, judgement })
+  const tooMany = Option.toArray(failuresProblem(result, input.maxFailures))
+  yield* writeReports(input, result, { config, judgement, tooManyFailed: tooMany.length > 0 })
   const failed = judgement.gates.filter(({ passed }) => !passed)
   const problems = [
     ...(failed.length === 0
@@ -46,7 +47,7 @@ export const conclude = Effect.fnUntraced(function* (
       : [
           `${failed.length} of ${judgement.gates.length} gates failed: ${failed.map(({ message }) => message).join("; ")}`,
         ]),
-    ...Option.toArray(failuresProblem(result, input.maxFailures)),
+    ...tooMany,
   ]
   const { error } = judgement
   if (error !== undefined) return yield* usageError([...problems, error.message].join("; "))
@@ -62,18 +63,28 @@ const gateText = ({ gates }: Judgement): string =>
         gates.map(({ message, passed }) => [message, passed ? "passed" : "failed"]),
       )}`
 
+interface ReportedParts {
+  readonly config: Plain
+  readonly judgement: Judgement
+  readonly tooManyFailed: boolean
+}
+
 /** Writes the files of `--summary` and `--junit`. */
 const writeReports = Effect.fnUntraced(function* (
   { summary, junit }: EvalFlags,
   result: EvaluationResult,
-  { config, judgement }: { readonly config: Plain; readonly judgement: Judgement },
+  { config, judgement, tooManyFailed }: ReportedParts,
 ) {
   const name = typeof config.name === "string" ? config.name : "evaluation"
-  const { report, confidence, failures = [], runDir } = result
+  const { report, confidence, failures = [], runDir, failed = 0, episodes } = result
+  const problem = tooManyFailed ? `${failed} of ${episodes} episodes failed` : undefined
   if (Option.isSome(summary)) {
     const { markdown } = yield* Effect.promise(() => import("../../../agents/evaluate/markdown.ts"))
     const { gates, comparisons: baseline } = judgement
-    yield* writeSummary(summary.value, markdown({ name, report, confidence, gates, baseline, failures, runDir }))
+    yield* writeSummary(
+      summary.value,
+      markdown({ name, report, confidence, gates, baseline, failures, problem, runDir }),
+    )
   }
   if (Option.isSome(junit)) {
     const { junit: junitOf } = yield* Effect.promise(() => import("../../../agents/evaluate/junit.ts"))

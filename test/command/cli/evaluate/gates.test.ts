@@ -169,6 +169,9 @@ describe("effect eval and failed episodes", () => {
 
       const [run] = globSync("results/*/*/*/*", { cwd: folder }).filter((one) => one !== before)
       const failures = /12 of 24 episodes failed: 12 × /
+      const judged = ["eval", run, "--fail-under", "0.9", "--agent", "mine", "--summary", "x.md"]
+      assert.strictEqual((await effect(judged, folder)).code, 1)
+      assert.match(readFileSync(join(folder, "x.md"), "utf8"), /^### Evaluation letters: 12 of 24 episodes failed\n/)
       const table: ReadonlyArray<readonly [code: number, message: RegExp | string, ...ReadonlyArray<string>]> = [
         [0, "", "--quiet"],
         [0, "", "--summary", "summary.md"],

@@ -24,6 +24,9 @@ import type { EngineThreads } from "./trainer/engine/EngineThreads.ts"
 import * as engineThreads from "./trainer/engine/thread-node.ts"
 import type { ReferenceThreads } from "./trainer/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./trainer/reference/thread-node.ts"
+import type { EnvServerOptions } from "./agents/openenv/listen-node.ts"
+import type { EnvError } from "./base/EnvError.ts"
+import type { ServedEnv } from "./spread/openenv/ServedEnv.ts"
 import type { OpenEnvServersService } from "./spread/openenv/OpenEnvServers.ts"
 import { layer as foreignEnvs } from "./rl/env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./agents/task/code/runner-node.ts"
@@ -168,6 +171,27 @@ export const openEnvServers: Layer.Layer<never> = Layer.unwrap(
     ({ OpenEnvServers }) => Layer.effect(OpenEnvServers, lazyOpenEnvServers),
   ),
 )
+
+/**
+ * Serves tasks or an env by OpenEnv's protocol until the scope closes, and returns the port. `servedTasks` and `servedNumbers`
+ * make what is served.
+ *
+ * @example
+ * ```ts
+ * import * as Node from "effect-rl/node"
+ *
+ * const served = yield* servedNumbers(CartPole.env)
+ * const port = yield* Node.serveOpenEnv(served, { port: 8000 })
+ * ```
+ */
+export const serveOpenEnv = (
+  env: ServedEnv,
+  options: Partial<EnvServerOptions> = {},
+): Effect.Effect<number, EnvError, Scope.Scope> =>
+  Effect.flatMap(
+    Effect.promise(() => import("./agents/openenv/listen-node.ts")),
+    ({ listen }) => listen(env, options),
+  )
 
 const lazyOpenEnvServers = Effect.gen(function* () {
   const load = Effect.promise(() => import("./spread/openenv/connect-node.ts"))

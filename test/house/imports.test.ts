@@ -151,6 +151,7 @@ describe("imports", () => {
     const adapted: Readonly<Record<string, string>> = {
       "trainer/store/redisStore.ts": "effect/persistence/Redis",
       "run/store/objects/ObjectStore.ts": "effect/persistence/KeyValueStore",
+      "agents/openenv/app.ts": "effect/socket/Socket",
     }
     const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)
     const forHttp = (specifier: string): boolean => specifier.startsWith("effect/http/")
@@ -158,6 +159,7 @@ describe("imports", () => {
     const usesHttp = (file: string): boolean =>
       file.startsWith("decoder/serve/") ||
       file.startsWith("agents/gateway/") ||
+      file.startsWith("agents/openenv/") ||
       [
         "command/trackers/mlflow.ts",
         "run/store/objects/s3.ts",

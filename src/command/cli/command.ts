@@ -26,6 +26,7 @@ const subcommands = {
   ui: () => import("./ui.ts").then(({ ui }) => ui),
   serve: () => import("./serve/serve.ts").then(({ serve }) => serve),
   gateway: () => import("./gateway/gateway.ts").then(({ gateway }) => gateway),
+  openenv: () => import("./openenv/openenv.ts").then(({ openenv }) => openenv),
   orchestrate: () => import("./orchestrate.ts").then(({ orchestrate }) => orchestrate),
   worker: () => import("./worker/worker.ts").then(({ worker }) => worker),
 } satisfies Record<SubcommandName, unknown>
@@ -69,6 +70,7 @@ export const root = (words?: ReadonlyArray<string>) =>
         { command: "effect ui", description: "Look at the runs in a web page" },
         { command: "effect serve MODEL", description: "Serve a language model by OpenAI's protocol" },
         { command: "effect gateway --upstream openai", description: "Record the calls of models by any agents" },
+        { command: "effect openenv CartPole-v1", description: "Serve an env or tasks by OpenEnv's protocol" },
         { command: "effect orchestrate TRAINER", description: "Play the tasks of a trainer in another process" },
         { command: "effect worker --join postgres://…", description: "Add this machine to a cluster" },
       ]),

@@ -13,6 +13,7 @@ export const short = {
   ui: "Look at runs in a web page",
   serve: "Serve a language model by OpenAI's protocol",
   gateway: "Record the calls of models by any agents",
+  openenv: "Serve an env or tasks by OpenEnv's protocol",
   orchestrate: "Play the tasks of a trainer's runs",
   worker: "Add this machine to a cluster",
 }

@@ -24,6 +24,7 @@ const numbers: Readonly<Record<SubcommandName, Readonly<Record<string, BoundName
     "max-requests": "requests",
   },
   gateway: { port: "port", "max-sessions": "atOnce", "idle-seconds": "count" },
+  openenv: { port: "port", sessions: "atOnce", "idle-seconds": "count", seed: "seed" },
   orchestrate: {},
   worker: { slots: "jobs", prune: "days" },
 }

@@ -63,6 +63,7 @@ describe("the help of the command", () => {
         "ui",
         "serve",
         "gateway",
+        "openenv",
         "orchestrate",
         "worker",
       ],

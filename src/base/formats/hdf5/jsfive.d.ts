@@ -15,6 +15,12 @@ declare module "jsfive" {
     readonly _dataobjects: {
       /** The shape of a chunk; null for a dataset that is stored as a whole. */
       readonly chunks: ReadonlyArray<number> | null
+      /** Returns the messages of a type in the header of the dataset. */
+      find_msg_type(type: number): ReadonlyArray<ReadonlyMap<string, number>>
+      /** Returns the version and the class of the message about the storage, and where its address stands in the file. */
+      _get_data_message_properties(
+        offset: number,
+      ): readonly [version: number, dimensions: number | undefined, storage: number, address: number]
     }
   }
   /** The filters that unpack chunks, by their numbers in HDF5. */

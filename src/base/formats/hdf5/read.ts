@@ -91,6 +91,7 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
             throw new FormatError({ message: `${path}: ${problem}` })
           }
         }
+        refuseFalseShape(path, node, bytes)
         reading.begin(chunks)
         Filters.set(gzip, (chunk, itemSize) => inflated(new Inflate(), chunk, inChunk * itemSize + checksumBytes))
         const { shape, value } = node
@@ -161,6 +162,25 @@ const numbersPerByte = 100
 const alwaysAllowed = 2 ** 23
 
 const countIn = (shape: ReadonlyArray<number>): number => shape.reduce((product, size) => product * size, 1)
+
+/** The number of the messages about the storage of a dataset, the version from which they have a size, and storage as a whole. */
+const storageMessage = 8
+const sizedVersion = 3
+const whole = 1
+
+/** Throws if a dataset that is stored as a whole has fewer bytes than its shape needs: the others would be those of other objects. */
+const refuseFalseShape = (path: string, { shape, dtype, _dataobjects }: Leaf, bytes: Uint8Array): void => {
+  const message = _dataobjects.find_msg_type(storageMessage).at(0)?.get("offset_to_message")
+  const itemSize = typeof dtype === "string" ? Number(/\d+$/.exec(dtype)?.[0]) : NaN
+  if (message === undefined || Number.isNaN(itemSize)) return
+  const [version, , storage, address] = _dataobjects._get_data_message_properties(message)
+  if (version < sizedVersion || storage !== whole) return
+  const stored = Number(new DataView(bytes.buffer, bytes.byteOffset, bytes.length).getBigUint64(address + 8, true))
+  const needed = countIn(shape) * itemSize
+  if (needed <= stored) return
+  const problem = `the shape [${shape.join(", ")}] needs ${needed} bytes, but the dataset has ${stored}`
+  throw new FormatError({ message: `${path}: ${problem}` })
+}
 
 /** HDF5's number of the gzip filter. */
 const gzip = 1

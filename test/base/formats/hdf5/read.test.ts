@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { encode } from "../../../../src/base/formats/hdf5/Hdf5.ts"
 import { read } from "../../../../src/base/formats/hdf5/read.ts"
 
 const file = read(readFileSync(new URL("../../../fixtures/hdf5/largeChunk.hdf5", import.meta.url)))
@@ -90,4 +91,16 @@ it.effect(
       }
     }),
   { tags: "slow" },
+)
+
+it.effect("a dataset with fewer bytes than its shape needs is refused, instead of read into other objects", () =>
+  Effect.gen(function* () {
+    const bytes = Buffer.from(encode({ children: { a: { shape: [4], data: Float64Array.of(1, 2, 3, 4) } } }))
+    const shape = bytes.indexOf(Buffer.from([2, 1, 0, 1, 4, 0, 0, 0, 0, 0, 0, 0]))
+    bytes.writeUInt32LE(6, shape + 4)
+    const { message } = yield* Effect.flip((yield* read(bytes)).numbers("a"))
+    assert.strictEqual(message, "a: the shape [6] needs 48 bytes, but the dataset has 32")
+    bytes.writeUInt32LE(4, shape + 4)
+    assert.deepStrictEqual([...(yield* (yield* read(bytes)).numbers("a")).data], [1, 2, 3, 4])
+  }),
 )

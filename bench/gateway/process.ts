@@ -3,7 +3,7 @@
  * them. It sends its port when it listens, and its usage of the machine when it is asked.
  */
 import { once } from "node:events"
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { Agent, createServer, request, type RequestListener } from "node:http"
 import { join } from "node:path"
 import { Deferred, Effect, Fiber, Layer } from "effect"
@@ -19,8 +19,9 @@ const send = (message: object): void => void process.send?.(message)
 
 /** Counts the calls in the journal of a run. */
 const recordedIn = (run: string): number => {
+  const journal = join(run, "sessions.jsonl")
   let calls = 0
-  for (const line of readFileSync(join(run, "sessions.jsonl"), "utf8").split("\n")) {
+  for (const line of existsSync(journal) ? readFileSync(journal, "utf8").split("\n") : []) {
     if (line.startsWith('{"_tag":"Call"')) calls++
   }
   return calls

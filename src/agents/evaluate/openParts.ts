@@ -30,7 +30,7 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
   const openLm = (
     lmConfig: LmConfig | null,
     prefix: ReadonlyArray<string>,
-    more: Pick<Lms.LmOpenOptions, "limiting"> = {},
+    more: Pick<Lms.LmOpenOptions, "limiting" | "responses"> = {},
   ) => {
     if (lmConfig === null) return Effect.succeed(unasked)
     return Effect.andThen(

@@ -11,7 +11,7 @@ import { utf8 } from "../../base/config/utf8.ts"
 import { asMessage, type Completion, type LmRequest } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmError } from "../lm/LmError.ts"
-import { CurrentExchange, makeExchange, type RawExchange, type RawProtocol } from "../lm/RawExchange.ts"
+import { CurrentExchange, identityOf, makeExchange, type RawExchange, type RawProtocol } from "../lm/RawExchange.ts"
 import { underCaller } from "../lm/spans.ts"
 import { badRequest, fromLm, type GatewayError, gatewayError, internalError } from "./GatewayError.ts"
 import type { AnswerFacts, ClientProtocol, ClientRequest } from "./protocols/ClientProtocol.ts"
@@ -54,11 +54,15 @@ interface ModelRequest {
 }
 
 /** Returns the fields by which two requests are equal: those of the body if it is passed on, since it may have more. */
-const fieldsOf = (request: LmRequest, raw: RawExchange | null): Plain => {
-  if (raw === null) return request
-  const { stream: _1, stream_options: _2, ...rest } = raw.body
-  return { ...rest, model: request.model }
-}
+const fieldsOf = (request: LmRequest, raw: RawExchange | null): Plain =>
+  raw === null ? request : { ...raw.identity, model: request.model }
+
+/**
+ * Returns the fields of a body by which two requests are equal. The id of an earlier answer of the session differs each time that
+ * the session is repeated, so its conversation stands for it.
+ */
+const bodyIdentity = (body: Plain, { messages }: ClientRequest, earlier: string | null): Plain =>
+  earlier === null ? identityOf(body) : { ...identityOf(body), previous_response_id: null, messages }
 
 /** Makes a call of the session's model, in the context in which the session was opened, and records how it ended. */
 const complete = Effect.fnUntraced(function* (session: Session, { lm, request, place, raw, caller }: ModelRequest) {
@@ -108,14 +112,21 @@ const passedRefusal = (
   return HttpServerResponse.text(refusal.text, { status: refusal.status, contentType: type, headers: doNotRetry })
 }
 
+interface AnsweredCall {
+  readonly facts: AnswerFacts
+  readonly asked: ClientRequest
+  readonly completion: Completion
+  readonly raw: RawExchange | null
+}
+
 /** Keeps the conversation up to an answer, if a later request can continue it by the answer's id. */
 const keepAnswer = (
   { answers }: Session,
   { answerId }: ClientProtocol,
-  { facts, asked, completion }: { facts: AnswerFacts; asked: ClientRequest; completion: Completion },
+  { facts, asked, completion, raw }: AnsweredCall,
 ): void => {
   if (answerId === undefined || asked.conversation === undefined) return
-  answers.add(answerId(facts.id), [...asked.conversation, asMessage(completion)])
+  answers.add(raw?.answerId ?? answerId(facts.id), [...asked.conversation, asMessage(completion)])
 }
 
 /** Answers a call of an agent. */
@@ -125,17 +136,25 @@ export const answerCall = Effect.fnUntraced(function* (
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, GatewayError, Scope.Scope> {
   const { name, protocol, headers, caller } = call
   const body = session.shared.body(call.body)
-  const asked = yield* protocol.decode(body, (id) => session.answers.get(id))
-  const model = session.modelOf(asked.model)
+  const model = session.modelOf(typeof body["model"] === "string" ? body["model"] : "")
+  const canPass = model?.lm.speaks?.includes(name) ?? false
+  let earlier: string | null = null
+  const asked = yield* protocol.decode(body, (id) => {
+    const conversation = session.answers.get(id)
+    if (conversation !== undefined) earlier = id
+    // The server may know an answer that the session does not.
+    return conversation ?? (canPass ? [] : undefined)
+  })
   if (model === undefined) {
     const message = `the model ${JSON.stringify(asked.model)} does not exist; there are ${session.models.join(", ")}`
     return yield* gatewayError(404, "model_not_found", message)
   }
   const { lm, base } = model
-  const canPass = lm.speaks === name
   if (!canPass) yield* refuseUnmodelled(asked)
   const request = session.shared.request({ ...base, ...asked.settings, messages: asked.messages })
-  const raw = canPass ? yield* makeExchange({ protocol: name, body, headers }) : null
+  const raw = canPass
+    ? yield* makeExchange({ protocol: name, body, headers, identity: bodyIdentity(body, asked, earlier) })
+    : null
   const nowMillis = yield* Clock.currentTimeMillis
   const facts: AnswerFacts = {
     id: `${session.id}-${session.begun}`,
@@ -155,7 +174,7 @@ export const answerCall = Effect.fnUntraced(function* (
     (completion) =>
       Effect.sync(() => {
         session.characters += jsonLength(completion)
-        keepAnswer(session, protocol, { facts, asked, completion })
+        keepAnswer(session, protocol, { facts, asked, completion, raw })
       }),
   )
   const answer =

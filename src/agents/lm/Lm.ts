@@ -9,8 +9,8 @@ import type { RawProtocol } from "./RawExchange.ts"
 
 export interface LmService {
   readonly complete: (request: LmRequest) => Effect.Effect<Completion, LmError>
-  /** The protocol in which the model's server takes the bodies of other programs; left out if it takes none. */
-  readonly speaks?: RawProtocol
+  /** The protocols in which the model's server takes the bodies of other programs; left out if it takes none. */
+  readonly speaks?: ReadonlyArray<RawProtocol>
 }
 
 /** A function that wraps each call of an `Lm` service, e.g. `limited(limits)`. */

@@ -41,6 +41,11 @@ export interface LmOpenOptions {
   readonly spent?: SpendingCounter
   /** The middleware that limits the calls, if other services share its limits; by default a new one for the config's limits. */
   readonly limiting?: Middleware
+  /**
+   * Whether the server gets bodies of OpenAI's responses as they are, or converted to chat completions; by default, only OpenAI's
+   * own server gets them as they are.
+   */
+  readonly responses?: "passed" | "converted" | null
   /** Additional scripts, which configs can name as `scripted:NAME`. */
   readonly scripts?: Readonly<Record<string, Scripted.Script>>
   /** Additional models, such as one that is being trained, which configs can name as `builtin:NAME`. */
@@ -86,8 +91,7 @@ export const open = Effect.fnUntraced(function* (
     seeded,
   ]
   const { complete } = middleware.reduce((inner, wrap) => wrap(inner), answering)
-  const speaks = spokenBy(config)
-  return { complete, ...(speaks === undefined ? {} : { speaks }) }
+  return { complete, speaks: spokenBy(config, options) }
 })
 
 /** Provides the model of a config as `Lm`. */
@@ -162,12 +166,13 @@ const tracedDestination = (config: LmAddress): CallDestination => {
   return { provider: server?.provider ?? ownProvider, url, nameAtServer }
 }
 
-const rawProtocols = { openai: "chat", anthropic: "messages", toka: undefined } as const
-
-/** Returns the protocol in which the server of a model takes the bodies of other programs; undefined if it takes none. */
-const spokenBy = (config: LmAddress): LmService["speaks"] => {
+/** Returns the protocols in which the server of a model takes the bodies of other programs. */
+const spokenBy = (config: LmAddress, { responses = null }: LmOpenOptions): NonNullable<LmService["speaks"]> => {
   const server = inProcess.test(config.model) ? undefined : serverFor(config)
-  return server === undefined ? undefined : rawProtocols[server.protocol]
+  if (server?.protocol === "anthropic") return ["messages"]
+  if (server?.protocol !== "openai") return []
+  const isOwn = URL.parse(server.at)?.origin === new URL(OpenAi.openAiUrl).origin
+  return (responses ?? (isOwn ? "passed" : "converted")) === "passed" ? ["chat", "responses"] : ["chat"]
 }
 
 /** Matches the names of models that need no server. The groups are their kind and the rest of the name. */

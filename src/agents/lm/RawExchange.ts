@@ -34,6 +34,8 @@ const waitingPieces = 64
 export interface RawExchange {
   readonly protocol: RawProtocol
   readonly body: Plain
+  /** The fields of the body by which two requests are equal; by default all that can change the answer. */
+  readonly identity: Plain
   /** Headers of the program that the server needs, such as `anthropic-beta`. */
   readonly headers: Readonly<Record<string, string>>
   /** The pieces of a streamed answer. The caller ends it when the call has ended. */
@@ -44,18 +46,24 @@ export interface RawExchange {
   text: string | null
   /** The answer of a server that refused the last attempt; null if it did not. */
   refusal: ServerRefusal | null
+  /** The id by which the server knows the answer; null if later requests cannot name it. */
+  answerId: string | null
   /** Returns the part of the answer that has arrived; null before the request was sent. */
   partial: (() => Completion) | null
 }
 
 /** Makes the exchange of a body that another program sent. */
-export const makeExchange = (given: Pick<RawExchange, "protocol" | "body" | "headers">): Effect.Effect<RawExchange> =>
+export const makeExchange = (
+  given: Pick<RawExchange, "protocol" | "body" | "headers"> & { readonly identity?: Plain },
+): Effect.Effect<RawExchange> =>
   Effect.map(Queue.bounded<Uint8Array, Cause.Done>(waitingPieces), (pieces) => ({
     ...given,
+    identity: given.identity ?? identityOf(given.body),
     pieces,
     hasBegun: false,
     text: null,
     refusal: null,
+    answerId: null,
     partial: null,
   }))
 
@@ -66,11 +74,12 @@ export const pass = (raw: RawExchange, piece: Uint8Array): Effect.Effect<void> =
   return Effect.asVoid(Queue.offer(raw.pieces, piece))
 }
 
-/** Returns the digest of all that the server gets from the body, for the key of a cached answer. */
-export const digestOf = ({ protocol, body }: RawExchange): Effect.Effect<string> => {
-  const { model: _1, stream: _2, stream_options: _3, ...rest } = body
-  return sha256(utf8.encode(canonical({ protocol, ...rest })))
-}
+/** Returns the fields of a body that can change the answer, except the name of the model, which may be an alias. */
+export const identityOf = ({ model: _1, stream: _2, stream_options: _3, ...rest }: Plain): Plain => rest
+
+/** Returns the digest of all that can change the answer, for the key of a cached answer. */
+export const digestOf = ({ protocol, identity }: RawExchange): Effect.Effect<string> =>
+  sha256(utf8.encode(canonical({ protocol, ...identity })))
 
 /** The exchange that the current call belongs to; null for a call of this program. */
 export const CurrentExchange = Context.Reference<RawExchange | null>("effect-rl/lm/CurrentExchange", {

@@ -42,5 +42,8 @@ export const opened = Effect.fnUntraced(function* (lm: LmService, { id = "s/1", 
 })
 
 /** Opens a model behind a server of a test. */
-export const behind = (url: string, more: Partial<LmConfig.LmOptions> = {}) =>
-  Lms.open(LmConfig.make({ model: "vllm:target", baseUrl: url, maxRetries: 2, startingDelay: 0, jitter: 0, ...more }))
+export const behind = (url: string, more: Partial<LmConfig.LmOptions> = {}, options: Lms.LmOpenOptions = {}) =>
+  Lms.open(
+    LmConfig.make({ model: "vllm:target", baseUrl: url, maxRetries: 2, startingDelay: 0, jitter: 0, ...more }),
+    options,
+  )

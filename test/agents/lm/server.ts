@@ -1,5 +1,5 @@
 /**
- * A server on this machine that speaks OpenAI's protocol, and the messages of Anthropic's, and goes wrong in whatever
+ * A server on this machine that speaks OpenAI's protocols, and the messages of Anthropic's, and goes wrong in whatever
  * way it is told. It keeps what it was asked.
  *
  * @example
@@ -220,6 +220,65 @@ const anthropic = (body: Body, { content = null, toolCalls = [], finish }: Answe
   ]
 }
 
+/** Answers in OpenAI's responses, with items and events that only this protocol has. */
+const responses = (
+  body: Body,
+  { content = null, toolCalls = [], finish, refusal }: Answer,
+  nth: number,
+): ReadonlyArray<string> => {
+  const thought = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "secret" }
+  const parts = [
+    ...(content === null ? [] : [{ type: "output_text", text: content, annotations: [] }]),
+    ...(refusal === undefined ? [] : [{ type: "refusal", refusal }]),
+  ]
+  const message = { type: "message", id: "msg_1", role: "assistant", status: "completed", content: parts }
+  const calls = toolCalls.map((call, at) => ({
+    type: "function_call",
+    id: `fc_${at}`,
+    call_id: call.id,
+    name: call.name,
+    arguments: call.arguments,
+    status: "completed",
+  }))
+  const isCut = finish === "length"
+  const usage = { input_tokens: 7, output_tokens: 5, output_tokens_details: { reasoning_tokens: 2 }, total_tokens: 12 }
+  const begun = { id: `resp_server_${nth}`, object: "response", model: `${body.model}-2026`, unknown_field: [1] }
+  const whole = {
+    ...begun,
+    status: isCut ? "incomplete" : "completed",
+    error: null,
+    incomplete_details: isCut ? { reason: "max_output_tokens" } : null,
+    output: [thought, ...(parts.length === 0 ? [] : [message]), ...calls],
+    usage,
+  }
+  if (body.stream !== true) return [JSON.stringify(whole)]
+  const inText = { item_id: message.id, output_index: 1, content_index: 0 }
+  let sequence_number = 0
+  const event = (type: string, more: object): string =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, ...more, sequence_number: sequence_number++ })}\n\n`
+  return [
+    event("response.created", { response: { ...begun, status: "in_progress", output: [] } }),
+    event("response.output_item.added", { output_index: 0, item: thought }),
+    event("response.output_item.done", { output_index: 0, item: thought }),
+    ...(content === null
+      ? []
+      : [
+          event("response.output_item.added", { output_index: 1, item: { ...message, content: [] } }),
+          event("response.content_part.added", {
+            ...inText,
+            part: { type: "output_text", text: "", annotations: [] },
+          }),
+          ...pieces(content).map((delta) => event("response.output_text.delta", { ...inText, delta })),
+        ]),
+    ...calls.flatMap((item, at) => [
+      event("response.output_item.added", { output_index: 2 + at, item: { ...item, arguments: "" } }),
+      event("response.function_call_arguments.delta", { output_index: 2 + at, delta: item.arguments }),
+      event("response.output_item.done", { output_index: 2 + at, item }),
+    ]),
+    event(isCut ? "response.incomplete" : "response.completed", { response: whole }),
+  ]
+}
+
 const keyOf = (headers: IncomingHttpHeaders): string | undefined =>
   headers["x-api-key"]?.toString() ?? headers.authorization?.replace(/^Bearer /, "")
 
@@ -303,7 +362,8 @@ export const serve = (options: Options = {}): Effect.Effect<Server, never, Scope
       const said = options.say?.(body, before) ?? "Hello"
       const whole = typeof said === "string" ? { content: said } : said
       const type = body.stream === true ? "text/event-stream" : "application/json"
-      if (path.endsWith("/v1/messages")) write(response, type, anthropic(body, whole), fault)
+      if (path.endsWith("/v1/responses")) write(response, type, responses(body, whole, asked.length), fault)
+      else if (path.endsWith("/v1/messages")) write(response, type, anthropic(body, whole), fault)
       else if (path.endsWith("/v1/chat/completions")) {
         write(response, type, openAi(body, whole, options.as ?? "openai"), fault)
       } else if (path.endsWith("/v1/embeddings")) write(response, type, ['{"data":[]}'], fault)

@@ -29,6 +29,11 @@ export const GatewayConfig = Schema.Struct({
   aliases: withDefault(Schema.Array(Schema.Struct({ name: Schema.NonEmptyString, model: Schema.NonEmptyString })), []),
   /** Whether a name that is no alias is the name of a model at the server. If false, all such names mean `lm_config.model`. */
   anyModel: withDefault(Schema.Boolean, false),
+  /**
+   * Whether requests of OpenAI's responses are `passed` on as they are, or `converted` to chat completions; null passes them to
+   * OpenAI's own server, and converts them for others.
+   */
+  responses: withDefault(Schema.NullOr(Schema.Literals(["passed", "converted"])), null),
   /** Whether the server is asked for token ids and log-probabilities, which a training needs. */
   traceTokens: withDefault(Schema.Boolean, false),
   /** The largest number of sessions at the same time. */

@@ -14,11 +14,13 @@
  */
 import { Effect, Schema } from "effect"
 import type { LmRequest } from "../Chat.ts"
-import { providerOf } from "./wireProvider.ts"
+import { CurrentExchange } from "../RawExchange.ts"
+import { passerOf, providerOf } from "./wireProvider.ts"
 import { read, requestText } from "./http.ts"
 import { passedBody, passedBytes } from "./openAiPassed.ts"
+import * as Responses from "./openAiResponsesWire.ts"
 import * as Wire from "./openAiWire.ts"
-import { languageModel } from "./Provider.ts"
+import { languageModel, type Provider } from "./Provider.ts"
 import { type ServerProtocol, serverOf, type LmServerOptions } from "./Server.ts"
 
 export const openAiUrl = "https://api.openai.com/v1"
@@ -81,7 +83,7 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
     from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
   })
 
-  return providerOf(server, options.streaming ?? false, {
+  const provider = providerOf(server, options.streaming ?? false, {
     path: "chat/completions",
     body: (request, form) => Wire.requestBody(request, dialect, form),
     answerSchema: Wire.Whole,
@@ -98,6 +100,32 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
     passedBody: (body, request) => passedBody(body, request, dialect),
     passedBytes: passedBytes,
   })
+  const passResponse = passerOf(server, {
+    path: "responses",
+    answerSchema: Responses.Whole,
+    pieceSchema: Responses.Piece,
+    empty: () => new Responses.OpenAiResponse(),
+    gatherWhole: Responses.gatherWhole,
+    gather: Responses.gather,
+    isComplete: ({ ended }) => ended,
+    completionOf: Responses.completionOf,
+    factsOf: Responses.factsOf,
+    idOf: ({ id }) => id,
+    passedBody: Responses.passedBody,
+    passedBytes: () => (bytes) => bytes,
+  })
+  return withResponses(provider, passResponse)
+})
+
+/** Makes the provider pass on bodies of OpenAI's responses, too. */
+const withResponses = (provider: Provider, passResponse: ReturnType<typeof passerOf>): Provider => ({
+  ...provider,
+  complete: (request, format) =>
+    Effect.flatMap(CurrentExchange, (raw) =>
+      raw?.protocol === "responses" && format === undefined
+        ? passResponse(raw, request)
+        : provider.complete(request, format),
+    ),
 })
 
 /** Provides Effect's `LanguageModel`; its calls go to a server with OpenAI's protocol. */

@@ -29,12 +29,11 @@ export interface AnswerForm {
 }
 
 /**
- * The wire format of a protocol: how to encode requests, how to decode an answer (a `Whole`, or a stream of `Piece`s),
- * and how to collect it in a `Gathered` object.
+ * The part of a protocol's wire format that bodies of other programs need: how to pass them on, how to decode an answer (a `Whole`,
+ * or a stream of `Piece`s), and how to collect it in a `Gathered` object.
  */
-interface Wire<Gathered, Whole, Piece> {
+interface PassingWire<Gathered, Whole, Piece> {
   readonly path: string
-  readonly body: (request: LmRequest, form: AnswerForm) => Readonly<Record<string, unknown>>
   readonly answerSchema: Schema.Codec<Whole, unknown>
   readonly pieceSchema: Schema.Codec<Piece, unknown>
   /** The data of the event that ends a stream, if that event is not a piece. */
@@ -53,12 +52,18 @@ interface Wire<Gathered, Whole, Piece> {
   /** Makes the completion from a collected answer, or from the part of it that has arrived. */
   readonly completionOf: (request: LmRequest, from: Gathered, format?: JsonFormat) => Completion
   readonly factsOf: (from: Gathered) => AnswerFacts
-  /** The protocol in which bodies of other programs are passed on, if this server speaks it. */
-  readonly protocol: RawProtocol
+  /** Returns the id by which the server knows an answer; left out if later requests cannot name it. */
+  readonly idOf?: (from: Gathered) => string | null
   /** Returns the body of another program for this server: with the model's name at the server, and the request's settings. */
   readonly passedBody: (body: Plain, request: LmRequest) => Plain
   /** Makes the function that removes from a stream what only `passedBody` asked for. */
   readonly passedBytes: (body: Plain) => (bytes: Uint8Array) => Uint8Array
+}
+
+/** The wire format of a protocol in which our own requests are sent, too. */
+interface Wire<Gathered, Whole, Piece> extends PassingWire<Gathered, Whole, Piece> {
+  readonly body: (request: LmRequest, form: AnswerForm) => Readonly<Record<string, unknown>>
+  readonly protocol: RawProtocol
 }
 
 /** Makes an error after which the call is not repeated, because the other program has got a part of the answer. */
@@ -70,7 +75,7 @@ const notRepeatable = (error: LmError): LmError =>
 /** Makes the functions that send requests to a server, and collect its answers. */
 const answersOf = <Gathered extends { ended: boolean }, Whole, Piece>(
   server: Server,
-  wire: Wire<Gathered, Whole, Piece>,
+  wire: PassingWire<Gathered, Whole, Piece>,
 ) => {
   const { path, endOfStream } = wire
   const readWhole = read(server, wire.answerSchema)
@@ -111,7 +116,7 @@ const answersOf = <Gathered extends { ended: boolean }, Whole, Piece>(
  * a text, or one that declines, because the program gets to see it.
  */
 const passing = <Gathered extends { ended: boolean }, Whole, Piece>(
-  wire: Wire<Gathered, Whole, Piece>,
+  wire: PassingWire<Gathered, Whole, Piece>,
   { whole, texts }: ReturnType<typeof answersOf<Gathered, Whole, Piece>>,
 ) => {
   const passOn = Effect.fnUntraced(function* (raw: RawExchange, request: LmRequest) {
@@ -123,6 +128,7 @@ const passing = <Gathered extends { ended: boolean }, Whole, Piece>(
       const keep = wire.passedBytes(raw.body)
       yield* Stream.runDrain(texts(sent, into, { raw, onBytes: (bytes) => pass(raw, keep(bytes)) }))
     } else raw.text = yield* whole(sent, into, raw)
+    raw.answerId = wire.idOf?.(into) ?? null
     if (wire.complete !== undefined) yield* wire.complete(request, into)
     const completion = wire.completionOf(request, into)
     const isRefusal = wire.factsOf(into).refusal !== ""
@@ -131,6 +137,12 @@ const passing = <Gathered extends { ended: boolean }, Whole, Piece>(
   return (raw: RawExchange, request: LmRequest): Effect.Effect<Completion, LmError> =>
     Effect.mapError(passOn(raw, request), (error) => (raw.hasBegun ? notRepeatable(error) : error))
 }
+
+/** Makes the function that passes on bodies of other programs in a protocol that our own calls do not use. */
+export const passerOf = <Gathered extends { ended: boolean }, Whole, Piece>(
+  server: Server,
+  wire: PassingWire<Gathered, Whole, Piece>,
+) => passing(wire, answersOf(server, wire))
 
 /**
  * Makes the provider of a server from its wire format. With `streaming`, `complete` also requests a stream from the

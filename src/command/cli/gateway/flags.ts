@@ -47,6 +47,12 @@ export const flags = {
     Flag.optional,
     Flag.withDescription("Record the answers of the server in files, or answer only from these files (default: off)"),
   ),
+  responses: Flag.Literals("responses", ["passed", "converted"]).pipe(
+    Flag.optional,
+    Flag.withDescription(
+      "Pass requests of OpenAI's responses on, or convert them to chat completions (default: passed to OpenAI, else converted)",
+    ),
+  ),
   tokens: toggle(
     "tokens",
     "Ask the server for token ids and log-probabilities, which a training needs (default: only for a folder)",

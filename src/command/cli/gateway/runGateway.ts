@@ -116,6 +116,7 @@ const overridesOf = Effect.fnUntraced(function* (input: GatewayFlags) {
   return [
     ...flag("name", "--name", input.name),
     ...flag("lmConfig.cache", "--cache", input.cache),
+    ...flag("responses", "--responses", input.responses),
     ...flag("maxSessions", "--max-sessions", input.maxSessions),
     ...flag("idleSeconds", "--idle-seconds", input.idleSeconds),
     ...(aliases.length === 0 ? [] : [{ path: "aliases", source: "--alias", value: aliases }]),

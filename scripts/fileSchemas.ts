@@ -9,7 +9,7 @@ import type { Plain } from "../src/base/config/Config.ts"
 import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { Rollout } from "../src/agents/episode/Rollout.ts"
 import { Sample } from "../src/agents/episode/samples/Sample.ts"
-import { EvaluationResult } from "../src/agents/evaluate/execute.ts"
+import { EvaluationResult } from "../src/agents/evaluate/result.ts"
 import { JournalEntry, JournalHead } from "../src/agents/evaluate/journal.ts"
 import { EpisodeRow, StepRow } from "../src/agents/evaluate/rows.ts"
 import { ReturnFile } from "../src/run/evaluation.ts"
@@ -95,7 +95,7 @@ const files: ReadonlyArray<File> = [
     schema: Schema.Union([RuntimeResult, RunResult, EvaluationResult]),
     from: ["src/agents/training/RuntimeResult.ts"],
     also: [
-      ["src/agents/evaluate/execute.ts", "EvaluationResult"],
+      ["src/agents/evaluate/result.ts", "EvaluationResult"],
       ["src/agents/evaluate/Report.ts"],
       ["src/base/statistics/paired.ts"],
     ],

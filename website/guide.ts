@@ -57,7 +57,7 @@ export const guide: ReadonlyArray<Topic> = [
       "agents/ci": "Evaluations in CI",
       "agents/prompts": "Prompts that learn",
       "agents/rollouts": "Rollouts",
-      "agents/interchange": "Trajectories of other tools",
+      "agents/interchange": "Logs of other tools",
       "agents/bring-your-agent": "Bring your agent",
       "agents/gateway": "The gateway",
       "agents/in-code": "In code",

@@ -35,9 +35,10 @@ import type { Recorder } from "../../run/record/Recorder.ts"
 import { checkTasks } from "./checkTasks.ts"
 import * as Evaluate from "./Evaluate.ts"
 import { type AgentSection, namesOf, read, type ReadOptions } from "./EvaluationConfig.ts"
-import { type EvaluationResult, execute, type ExecuteError, type PreparedEvaluation } from "./execute.ts"
+import { execute, type ExecuteError, type PreparedEvaluation } from "./execute.ts"
 import { agentIdentity, openParts, scorerIdentity } from "./openParts.ts"
 import * as Report from "./Report.ts"
+import type { EvaluationResult } from "./result.ts"
 import { EpisodeRow } from "./rows.ts"
 import { taskProblem, withIdsOf } from "./sameTasks.ts"
 import * as Scorers from "./Scorers.ts"
@@ -47,7 +48,8 @@ import { utf8 } from "../../base/config/utf8.ts"
 
 export { withIdsOf } from "./sameTasks.ts"
 export { EvaluationSettings } from "./EvaluationConfig.ts"
-export { type Contestant, EvaluationResult, execute, type PreparedEvaluation } from "./execute.ts"
+export { type Contestant, execute, type PreparedEvaluation } from "./execute.ts"
+export { EvaluationResult } from "./result.ts"
 
 /** The errors of an evaluation that can't start. */
 export type PrepareError = ConfigError | AgentError | DatasetError | LmError | FormatError

@@ -3,24 +3,20 @@
  * at once to the journal, from which a stopped evaluation resumes, and later, in order, to the tables of the run's folder. At
  * the end, `metrics.json` gets the report, and the journal is removed. `Evaluations.ts` calls it.
  */
-import { Clock, Effect, Schema, type Scope } from "effect"
+import { Clock, Effect, type Scope } from "effect"
 import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import type { FormatError } from "../../base/formats/FormatError.ts"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../../base/config/Config.ts"
 import { cores } from "../episode/cores.ts"
 import { firstDifference } from "../../base/config/difference.ts"
 import { parsedJson } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
-import { sha256 } from "../../base/config/sha256.ts"
 import { reportingFailures } from "../task/feedbackFailures.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { inOrder } from "../episode/rollouts/inOrder.ts"
 import type { Protocol } from "../episode/Protocol.ts"
-import { countFailures } from "../episode/rollouts/Outcome.ts"
-import { FailureCounts } from "../../base/statistics/failureCounts.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
-import { evaluationOf, outcomeOf, summaryOf, type ValidationOutcome } from "../../run/evaluation.ts"
+import { outcomeOf } from "../../run/evaluation.ts"
 import { finishedResult } from "../../run/finishedResult.ts"
 import { derivedName } from "../../run/identifier.ts"
 import type { RunFiles } from "../../run/store/RunFiles.ts"
@@ -38,7 +34,6 @@ import type { Recorder } from "../../run/record/Recorder.ts"
 import * as Layout from "../../run/Layout.ts"
 import * as Run from "../../run/Run.ts"
 import { RunOptions } from "../../run/RunOptions.ts"
-import { ValidationSummary } from "../../run/RunResult.ts"
 import { asSent, runIdOf } from "../../run/spread/SentTraining.ts"
 import type { RunSpec } from "../../run/RunSpec.ts"
 import { type Chunk, chunkSize, chunksOf, indicesOf } from "../../spread/cluster/sent/chunks.ts"
@@ -48,10 +43,9 @@ import type { EvaluationSettings } from "./EvaluationConfig.ts"
 import { episodeEnded, eventsOf } from "./events.ts"
 import * as Journal from "./journal.ts"
 import { reportCalls, withCalls } from "./remoteCalls.ts"
-import * as Report from "./Report.ts"
-import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
+import { EvaluationResult, resultOf, scoredEpisodes } from "./result.ts"
+import { episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
 import type { AgentError } from "../agent/AgentError.ts"
-import { taskProblem, withIdsOf } from "./sameTasks.ts"
 import type { Scorer } from "./Scorer.ts"
 
 /** An agent to evaluate. */
@@ -85,26 +79,6 @@ export interface PreparedEvaluation {
   readonly source: string
   readonly place: OwnPlace | undefined
 }
-
-/** The result of an evaluation, and the content of its `metrics.json`. */
-export const EvaluationResult = Schema.Struct({
-  runDir: Schema.String,
-  /** The number of env steps over all episodes. */
-  steps: Schema.Int,
-  episodes: Schema.Int,
-  failed: Schema.Int,
-  /** The failed episodes by their reason; left out if there are none. */
-  failures: Schema.optionalKey(FailureCounts),
-  /** The env scores of the first agent, in the form of a training's validation; null if there are none. */
-  validation: Schema.NullOr(ValidationSummary),
-  report: Report.Report,
-  /** The confidence level of the report's intervals. */
-  confidence: Schema.Finite,
-  /** The SHA-256 over all rows, without times and retries. Equal digests mean equal results. */
-  digest: Schema.String,
-  wallSeconds: Schema.Finite,
-})
-export type EvaluationResult = typeof EvaluationResult.Type
 
 export type ExecuteError = ConfigError | LmError | Run.RunError | FormatError | AgentError | WorkerError
 
@@ -348,12 +322,6 @@ const play = Effect.fnUntraced(function* (
   ])
 })
 
-/** Returns the episodes of an agent that did not fail, in the same form as a training's validation. */
-const scoredEpisodes = (rows: ReadonlyArray<EpisodeRow>, agent: string): ValidationOutcome["episodes"] =>
-  rows
-    .filter((row) => row.agent === agent && row.error === null)
-    .map(({ score, steps, terminated, truncated }) => ({ return: score, length: steps, terminated, truncated }))
-
 /** Checks a resumed run that has no journal. Fails unless the run is finished and had the same settings. */
 const checkFinished = Effect.fnUntraced(function* ({ effective, source }: PreparedEvaluation, files: RunFiles) {
   const path = files.directory
@@ -387,54 +355,3 @@ const refuseOther = ({ identity, source }: PreparedEvaluation, before: Plain): E
   const problem = `the evaluation was started with ${display(before[key])}, found ${display(identity[key])}; start a new evaluation without --resume`
   return Effect.fail(ConfigError.at({ source }, key, problem))
 }
-
-/**
- * Encodes a row for the digest, without values that vary between equal runs: times, retries, and the scores named in `timed`.
- */
-const timeless = (
-  { duration_ms: _duration, retries: _retries, content: _content, scores, ...row }: EpisodeRow,
-  timed: ReadonlySet<string>,
-): string => JSON.stringify({ ...row, scores: Object.entries(scores).filter(([name]) => !timed.has(name)) })
-
-/** Writes `table.csv`, and returns the contents of `metrics.json` (with report and digest) and of `return.json`. */
-const resultOf = Effect.fnUntraced(function* (
-  { settings, scorers, contestants, other }: PreparedEvaluation,
-  rows: ReadonlyArray<EpisodeRow>,
-) {
-  const { files, seconds } = yield* CurrentRun
-  const options: Report.ReportOptions = {
-    scorers: scorers.map(({ name }) => name),
-    directions: new Map(scorers.map(({ name, direction }) => [name, direction])),
-    labels: new Map(scorers.flatMap(({ name, label }) => (label === undefined ? [] : [[name, label] as const]))),
-    passAt: settings.passAt ?? [settings.repeats],
-    threshold: settings.passThreshold,
-    by: settings.by,
-    confidence: settings.confidence,
-    seed: settings.seed,
-  }
-  const own = Report.of(rows, options)
-  const before = other === null ? null : withIdsOf(rows, other)
-  const problem = before === null ? undefined : taskProblem(before, rows)
-  if (problem !== undefined) yield* Effect.logWarning(`compare_to: nothing is compared, because ${problem}`)
-  const compared = before === null || problem !== undefined ? [] : Report.against(before, rows, options)
-  const report = { ...own, comparisons: [...own.comparisons, ...compared] }
-  const failures = rows.flatMap(({ error }) => error ?? [])
-  const timed = new Set(scorers.filter((one) => one.timed).map(({ name }) => name))
-  const evaluations = contestants.map(({ name }, agentIndex) =>
-    evaluationOf(agentIndex, { episodes: scoredEpisodes(rows, name) }),
-  )
-  yield* files.write(Layout.evaluation.table, csv(rows))
-  const metrics: EvaluationResult = {
-    runDir: files.directory,
-    steps: rows.reduce((sum, { steps }) => sum + steps, 0),
-    episodes: rows.length,
-    failed: failures.length,
-    ...(failures.length === 0 ? {} : { failures: countFailures(failures) }),
-    validation: summaryOf(evaluations[0]),
-    report,
-    confidence: settings.confidence,
-    digest: yield* sha256(utf8.encode(rows.map((row) => timeless(row, timed)).join("\n"))),
-    wallSeconds: yield* seconds,
-  }
-  return { metrics, evaluations }
-})

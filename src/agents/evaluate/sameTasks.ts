@@ -13,6 +13,9 @@ import type { EpisodeRow } from "./rows.ts"
 
 type EpisodeRows = ReadonlyArray<EpisodeRow>
 
+/** The type of the tasks of evaluations that other programs played. It says nothing, so it is compared with no other type. */
+export const importedType = "imported"
+
 interface TaskFacts {
   readonly types: Set<string>
   /** The right answers of episodes of one step. In longer episodes they can depend on what the agent did. */
@@ -24,7 +27,7 @@ const factsById = (rows: EpisodeRows): ReadonlyMap<string, TaskFacts> => {
   for (const { env_id, env_type, target, steps } of rows) {
     const { types, targets } = facts.get(env_id) ?? { types: new Set(), targets: new Set() }
     facts.set(env_id, { types, targets })
-    types.add(env_type)
+    if (env_type !== importedType) types.add(env_type)
     if (target !== null && steps === 1) targets.add(target)
   }
   return facts

@@ -8,11 +8,11 @@ import { FormatError } from "./FormatError.ts"
  */
 export const gzip = (text: string): Effect.Effect<Uint8Array> => packed(new Blob([text]), "gzip")
 
-/** Compresses bytes; `deflate` is the format of zlib, which PNG files have. */
-export const pack = (bytes: Uint8Array, format: "deflate" | "gzip"): Effect.Effect<Uint8Array> =>
+/** Compresses bytes; `deflate` is the format of zlib, which PNG files have, and `deflate-raw` that of zip archives. */
+export const pack = (bytes: Uint8Array, format: "deflate" | "deflate-raw" | "gzip"): Effect.Effect<Uint8Array> =>
   packed(new Blob([Uint8Array.from(bytes)]), format)
 
-const packed = (content: Blob, format: "deflate" | "gzip"): Effect.Effect<Uint8Array> =>
+const packed = (content: Blob, format: "deflate" | "deflate-raw" | "gzip"): Effect.Effect<Uint8Array> =>
   Effect.promise(async () => {
     const compressed = content.stream().pipeThrough(new CompressionStream(format))
     return new Uint8Array(await new Response(compressed).arrayBuffer())
@@ -50,7 +50,7 @@ export const gunzip = Effect.fnUntraced(function* (
  */
 export const unpack = (
   bytes: Uint8Array,
-  format: "deflate" | "gzip" | "brotli",
+  format: "deflate" | "deflate-raw" | "gzip" | "brotli",
   most: number,
 ): Effect.Effect<Uint8Array, unknown> =>
   Effect.tryPromise({

@@ -21,6 +21,7 @@ const subcommands = {
   eval: () => import("./evaluate/evaluate.ts").then(({ evaluate }) => evaluate),
   replay: () => import("./replay/replay.ts").then(({ replay }) => replay),
   export: () => import("./export/export.ts").then(({ exporting }) => exporting),
+  import: () => import("./import/import.ts").then(({ importing }) => importing),
   push: () => import("./push/push.ts").then(({ push }) => push),
   runs: () => import("./runs.ts").then(({ runs }) => runs),
   ui: () => import("./ui.ts").then(({ ui }) => ui),

@@ -8,6 +8,7 @@ export const short = {
   eval: "Evaluate a run, or agents on tasks",
   replay: "Train a run again and check that the result is the same",
   export: "Write a policy, a language model, a learning curve or episodes",
+  import: "Save logs of Inspect, or Harbor's trajectories, as a run",
   push: "Publish a policy with a model card, to a folder or a hub",
   runs: "List, show, compare, label and delete runs",
   ui: "Look at runs in a web page",

@@ -2,12 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { budgeted, SpendingCounter } from "../../../src/agents/lm/middleware/budgeted.ts"
-import {
-  type Contestant,
-  EvaluationResult,
-  execute,
-  type PreparedEvaluation,
-} from "../../../src/agents/evaluate/execute.ts"
+import { type Contestant, execute, type PreparedEvaluation } from "../../../src/agents/evaluate/execute.ts"
+import { EvaluationResult } from "../../../src/agents/evaluate/result.ts"
 import { CallContext } from "../../../src/agents/lm/Lm.ts"
 import * as Scorer from "../../../src/agents/evaluate/Scorer.ts"
 import { EpisodeRow, StepRow } from "../../../src/agents/evaluate/rows.ts"

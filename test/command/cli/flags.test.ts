@@ -10,6 +10,7 @@ const numbers: Readonly<Record<SubcommandName, Readonly<Record<string, BoundName
   tune: { trials: "trials", seed: "seed", workers: "jobs", "total-steps": "count" },
   eval: { episodes: "episodes", step: "countOrNone", seed: "seed" },
   replay: { episode: "index" },
+  import: {},
   export: { step: "countOrNone", episodes: "episodes", speed: "rounds" },
   push: { step: "countOrNone" },
   runs: { limit: "listed" },

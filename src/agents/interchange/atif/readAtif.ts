@@ -6,6 +6,7 @@ import type { Effect } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
 import type { ConfigError } from "../../../base/config/Config.ts"
 import { checkJson } from "../../../base/config/jsonFile.ts"
+import type { EpisodeRow } from "../../evaluate/rows.ts"
 import type { Rollout, RolloutStep } from "../../episode/Rollout.ts"
 import type { ChatMessage, Completion, TokenTrace, ToolSpec } from "../../lm/Chat.ts"
 import { type ForeignEntry, foreignRollout } from "../foreignRollout.ts"
@@ -26,6 +27,9 @@ interface TaskOfTrajectory {
 
 const ownTrajectory = ownIn(OwnTrajectory)
 const ownMetrics = ownIn(OwnMetrics)
+
+/** Returns the row of the episode in an evaluation's table; undefined if the trajectory has none. */
+export const rowIn = ({ extra }: Trajectory): EpisodeRow | undefined => ownTrajectory(extra)?.episode
 
 /** Returns the rollout of a trajectory, and after it those of its sub-agents. */
 export const rolloutsOf = (trajectory: Trajectory, task: TaskOfTrajectory): ReadonlyArray<Rollout> => {

@@ -11,7 +11,7 @@ import { parsedJson } from "../../../base/config/text.ts"
 import type { EpisodeRow } from "../../evaluate/rows.ts"
 import { type AgentStep, type EnvironmentStep, type Rollout, usageOf } from "../../episode/Rollout.ts"
 import { type ChatMessage, type Completion, noTokens, type ToolCall, type ToolSpec } from "../../lm/Chat.ts"
-import { messagesOf } from "./conversation.ts"
+import { messagesOf, ownStep, textOf } from "./conversation.ts"
 import {
   type AtifResult,
   type AtifStep,
@@ -44,6 +44,25 @@ export const trajectoriesOf = (rollouts: ReadonlyArray<Rollout>, options: AtifOp
     return trajectoryOf(rollout, own, own.map(convert), options)
   }
   return rollouts.filter((rollout) => !isChild(rollout)).map(convert)
+}
+
+/** A message of a rollout, which the model wrote in it (`isCompletion`), or which was part of a prompt. */
+interface ToldMessage {
+  readonly message: ChatMessage
+  readonly isCompletion: boolean
+}
+
+/** Returns the messages of a rollout in their order, each once. An agent without a model has its observations and actions. */
+export const conversationOf = (rollout: Rollout): ReadonlyArray<ToldMessage> =>
+  rollout.steps.length === 0 ? [] : stepsOf(rollout, [], new Map()).flatMap(toldBy)
+
+const toldBy = (step: AtifStep): ReadonlyArray<ToldMessage> => {
+  const isCopied = step.is_copied_context === true
+  if (isCopied && step.source !== "agent") return []
+  const role = step.source === "agent" ? "assistant" : step.source
+  const isUnseen = ownStep(step.extra)?.unseen === true
+  const messages: ReadonlyArray<ChatMessage> = isUnseen ? [{ role, content: textOf(step.message) }] : messagesOf(step)
+  return messages.map((message) => ({ message, isCompletion: message.role === "assistant" && !isCopied }))
 }
 
 /** Makes the trajectory of one rollout. `delegated` are the rollouts that it delegated, with their trajectories. */

@@ -13,7 +13,7 @@ import { codecs, dtypeOf, elements } from "../dtypes.ts"
 import { type PickleDict, isDict, isTensor, readPickle, tagOf, type TensorView } from "./pickle.ts"
 import type { TensorEntry, TensorEntries } from "../safetensors.ts"
 import { refuse } from "./refuse.ts"
-import { readStoredZip } from "./zip.ts"
+import { readStoredZip } from "./storedZip.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /** The first bytes of a file from before torch 1.6: a pickled magic number. Still older files are tar archives. */

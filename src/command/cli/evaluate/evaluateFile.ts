@@ -74,7 +74,7 @@ export const playEvaluation = Effect.fnUntraced(function* (
 ) {
   const { resultsDir, quiet, backend: device, cluster } = input
   const gates = yield* gatesOf(input)
-  const { EvaluationResult } = yield* Effect.promise(() => import("../../../agents/evaluate/execute.ts"))
+  const { EvaluationResult } = yield* Effect.promise(() => import("../../../agents/evaluate/result.ts"))
   const storeOptions = {
     resultsDir,
     program,

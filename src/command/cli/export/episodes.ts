@@ -1,32 +1,24 @@
 /**
- * Writes the episodes of a run's agents for `effect export RUN --to atif`: a folder with a file for each episode. It reads the
- * rollouts that the run saved, one episode at a time.
+ * Writes the episodes of a run's agents for `effect export RUN --to atif` (a folder with a file for each episode) and
+ * `--to inspect` (a log for each agent). It reads the rollouts that the run saved, one episode at a time.
  */
 import { join } from "node:path"
 import { Effect, Option, Stream } from "effect"
 import manifest from "../../../../package.json" with { type: "json" }
 import { exists, namesIn } from "../../../base/config/files.ts"
 import { trajectoriesOf } from "../../../agents/interchange/atif/writeAtif.ts"
-import type { Rollout } from "../../../agents/episode/Rollout.ts"
 import * as Rollouts from "../../../agents/episode/rollouts/Rollouts.ts"
 import { episodeId } from "../../../agents/evaluate/Evaluate.ts"
 import { readRows } from "../../../agents/evaluate/Evaluations.ts"
-import type { EpisodeRow } from "../../../agents/evaluate/rows.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
 import { requireConfig } from "../findRun.ts"
 import { usageError } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
 import type { EpisodeFormat } from "./episodeFormats.ts"
-import { writingFolder } from "./folder.ts"
+import { type RolloutFile, writeLog } from "./inspectLog.ts"
+import { type WriteFile, writingFolder } from "./folder.ts"
 import { nameFor } from "./names.ts"
-
-/** A file of rollouts, with the name of the folder for its episodes, and their rows if it belongs to an evaluation. */
-interface RolloutFile {
-  readonly path: string
-  readonly name: string
-  readonly rowOf: (rollout: Rollout) => EpisodeRow | undefined
-}
 
 /** Writes the episodes of a run, and returns the path of the new folder. */
 export const exportEpisodes = Effect.fnUntraced(function* (
@@ -39,26 +31,28 @@ export const exportEpisodes = Effect.fnUntraced(function* (
     return yield* usageError(`--to ${to}: ${run}: expected saved rollouts, found none; ${hint}`)
   }
   const folder = Option.getOrElse(out, () => `${nameFor(run)}-${to}`)
-  yield* writingFolder(
-    folder,
-    Effect.fnUntraced(function* (write) {
-      for (const file of files) {
-        let count = 0
-        yield* Stream.runForEach(Rollouts.readEpisodes(file.path), (rollouts) =>
-          Effect.forEach(
-            trajectoriesOf(rollouts, { version: manifest.version, episodeOf: file.rowOf }),
-            (trajectory) => {
-              const name = `${String(++count).padStart(6, "0")}_${safeName(trajectory.trajectory_id ?? "")}.json`
-              return write(join(file.name, name), `${JSON.stringify(trajectory, null, 2)}\n`)
-            },
-            { discard: true },
-          ),
-        )
-      }
+  yield* writingFolder(folder, (write) =>
+    Effect.forEach(files, (file) => (to === "atif" ? writeTrajectories(file, write) : writeLog(run, file, write)), {
+      discard: true,
     }),
   )
   return folder
 })
+
+/** Writes a trajectory for each episode in a file of rollouts. */
+const writeTrajectories = ({ path, name, rowOf }: RolloutFile, write: WriteFile) => {
+  let count = 0
+  return Stream.runForEach(Rollouts.readEpisodes(path), (rollouts) =>
+    Effect.forEach(
+      trajectoriesOf(rollouts, { version: manifest.version, episodeOf: rowOf }),
+      (trajectory) => {
+        const file = `${String(++count).padStart(6, "0")}_${safeName(trajectory.trajectory_id ?? "")}.json`
+        return write(join(name, file), `${JSON.stringify(trajectory, null, 2)}\n`)
+      },
+      { discard: true },
+    ),
+  )
+}
 
 const safeName = (text: string): string => text.replace(/[^\w.-]+/g, "-").slice(0, 80)
 
@@ -72,11 +66,17 @@ const filesOf = Effect.fnUntraced(function* (run: string) {
     const seen = Layout.seenEpisodesOf(file)
     return seen === undefined ? [] : [{ path: join(run, Layout.validationRollouts(seen)), name: `val_${seen}`, seen }]
   })
-  const files: ReadonlyArray<Omit<RolloutFile, "rowOf">> = [
+  const files = [
     ...((yield* exists(train)) ? [{ path: train, name: "train" }] : []),
     ...validations.toSorted((a, b) => a.seen - b.seen),
   ]
-  return files.map(({ path, name }): RolloutFile => ({ path, name, rowOf: () => undefined }))
+  return files.map(({ path, name }): RolloutFile => ({
+    path,
+    name,
+    agent: undefined,
+    rows: [],
+    rowOf: () => undefined,
+  }))
 })
 
 const filesOfEvaluation = Effect.fnUntraced(function* (run: string) {
@@ -90,7 +90,13 @@ const filesOfEvaluation = Effect.fnUntraced(function* (run: string) {
     const byId = new Map(own.map((row) => [episodeId(row, { isRepeated }), row]))
     const name = safeName(agent) || `agent_${at}`
     const isTaken = files.some((file) => file.name.toLowerCase() === name.toLowerCase())
-    files.push({ path, name: isTaken ? `${name}_${at}` : name, rowOf: ({ id }) => byId.get(id) })
+    files.push({
+      path,
+      name: isTaken ? `${name}_${at}` : name,
+      agent,
+      rows: own,
+      rowOf: ({ id }) => byId.get(id),
+    })
   }
   return files
 })

@@ -49,13 +49,13 @@ const flags = {
     ...episodeFormats,
   ]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv, svg, png or pdf for learning curves, one for each argument or for each group of seeds in it; gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases; atif for a folder with the episodes of a language-model agent as trajectories",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv, svg, png or pdf for learning curves, one for each argument or for each group of seeds in it; gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases; atif for a folder with the episodes of a language-model agent as trajectories, inspect for one with logs of Inspect",
     ),
   ),
   out: text(
     "out",
     "path",
-    "The file to write, or the folder of a worker, a language model, wandb or atif (default: named after the run)",
+    "The file to write, or the folder of a worker, a language model, wandb, atif or inspect (default: named after the run)",
   ),
   label: texts("label", "name", "With curves: the name of a curve in the legend, once for each in their order"),
   title: text("title", "text", "With curves: the title of the figure (default: the name of the runs)"),
@@ -95,6 +95,7 @@ export const exporting = subcommand(
       "effect export latest --to mlflow": "Settings, metrics and files to a server of MLflow",
       "effect export latest --to wandb": "The same as a folder: wandb sync uploads it",
       "effect export latest --to atif": "An agent's episodes as trajectories, for Harbor's tools",
+      "effect export latest --to inspect": "The same as logs: inspect view --log-dir FOLDER",
     },
   },
   flags,

@@ -21,7 +21,8 @@ export const writeFolder = Effect.fnUntraced(function* (folder: string, files: R
   yield* (yield* onDisk(resolve(path, ".."))).writeDirectory(basename(path), files)
 })
 
-type WriteFile = (
+/** Adds a file to a folder that is being written. */
+export type WriteFile = (
   file: string,
   contents: Uint8Array | string,
 ) => Effect.Effect<void, CommandError, FileSystem.FileSystem | Path.Path>

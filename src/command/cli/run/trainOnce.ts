@@ -196,7 +196,7 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
 const evaluationIn = Effect.fnUntraced(function* (directory: string) {
   const config = yield* Effect.orElseSucceed(readYaml(join(directory, Layout.config)), () => undefined)
   if (kindOf(config) !== "evaluation") return undefined
-  const { EvaluationResult } = yield* Effect.promise(() => import("../../../agents/evaluate/execute.ts"))
+  const { EvaluationResult } = yield* Effect.promise(() => import("../../../agents/evaluate/result.ts"))
   return yield* readMetrics(directory, EvaluationResult)
 })
 

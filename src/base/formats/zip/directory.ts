@@ -1,37 +1,48 @@
 /**
- * Reads the zip archives that `torch.save` writes: entries stored without compression, small archives and zip64 (for
- * large archives). It refuses compressed and encrypted entries, so that no file takes more memory here than on disk.
+ * Reads the directory of a zip archive: small archives and zip64 (for large archives). It unpacks nothing: `torch/storedZip.ts`
+ * and `unzip.ts` do. It refuses encrypted entries, and entries that lie in each other, which could be read many times.
  *
  * We do not use fflate because it copies every entry and checks no CRC-32: it accepted an archive with a flipped byte.
- *
- * @example
- * ```ts
- * const entries = readStoredZip(bytes)
- * entries.get("archive/data.pkl") // a part of `bytes`, not a copy
- * ```
  */
-import { crc32 } from "../crc.ts"
-import { refuse } from "./refuse.ts"
 import { utf8 } from "../../config/utf8.ts"
+import { FormatError } from "../FormatError.ts"
 
-/** Returns the contents of the entries by name, as views of `bytes`. Throws a `FormatError`. */
-export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array> => {
+/** An entry of an archive. */
+export interface ZipEntry {
+  readonly name: string
+  /** The method of compression: 0 for none, 8 for deflate, 93 for Zstandard. */
+  readonly method: number
+  /** The size of the contents when they are unpacked, as the archive states it. */
+  readonly size: number
+  readonly crc: number
+  /** The stored bytes, a view of the archive's. */
+  readonly stored: Uint8Array
+  /** The offset of the entry's header in the archive. */
+  readonly offset: number
+}
+
+/** Reads the entries in the order of the directory. Throws a `FormatError`. */
+export const zipEntries = (bytes: Uint8Array): ReadonlyArray<ZipEntry> => {
   const reader = readerOf(bytes)
   const directory = findDirectory(reader)
-  const entries = new Map<string, Uint8Array>()
+  const entries: Array<ZipEntry> = []
   let at = directory.offset
   // Contents that lie in each other would be hashed once for each, which takes hours for a few megabytes.
   let bytesLeft = bytes.length
   for (let index = 0; index < directory.entries; index++) {
-    const entry = readEntry(reader, at, bytesLeft)
-    if (entries.has(entry.name)) refuse(`the archive has "${entry.name}" twice`, at)
-    entries.set(entry.name, entry.contents)
-    bytesLeft -= entry.contents.length
-    at = entry.next
+    const { entry, next } = readEntry(reader, at, bytesLeft)
+    entries.push(entry)
+    bytesLeft -= entry.stored.length
+    at = next
   }
   if (at !== directory.offset + directory.size)
     refuse("the archive's directory does not have the size recorded at its end", at)
   return entries
+}
+
+/** Throws the error for an archive that cannot be read; `offset` is where, if it is known. */
+const refuse = (message: string, offset?: number): never => {
+  throw new FormatError({ message, ...(offset === undefined ? {} : { offset }) })
 }
 
 type ZipReader = ReturnType<typeof readerOf>
@@ -84,11 +95,12 @@ const findDirectory = (reader: ZipReader) => {
   return refuse("expected a zip archive, found no record of its end; it may be cut short")
 }
 
-/**
- * Reads an entry of the central directory: its name, a view of its contents, and the address of the next entry. Refuses
- * contents of more than `most` bytes.
- */
-const readEntry = (reader: ZipReader, at: number, most: number) => {
+/** Reads an entry of the central directory, and the address of the next one. Refuses more than `most` stored bytes. */
+const readEntry = (
+  reader: ZipReader,
+  at: number,
+  most: number,
+): { readonly entry: ZipEntry; readonly next: number } => {
   if (reader.u32(at) !== 0x02014b50) return refuse("the archive's directory is damaged", at)
   const flags = reader.u16(at + 8)
   const method = reader.u16(at + 10)
@@ -98,7 +110,6 @@ const readEntry = (reader: ZipReader, at: number, most: number) => {
   const name = reader.text(at + 46, nameSize)
   const next = at + 46 + nameSize + extraSize + reader.u16(at + 32)
   if ((flags & 1) !== 0) refuse(`"${name}" is encrypted`, at)
-  if (method !== 0) refuse(`"${name}" is compressed (method ${method}); torch.save writes its files uncompressed`, at)
 
   // Numbers that do not fit in 32 bits are in the extra field (zip64), in the order in which they are read here.
   let zip64Offset = extraField(reader, at + 46 + nameSize, extraSize)
@@ -111,17 +122,14 @@ const readEntry = (reader: ZipReader, at: number, most: number) => {
   const size = orZip64(reader.u32(at + 24))
   const stored = orZip64(reader.u32(at + 20))
   const header = orZip64(reader.u32(at + 42))
-  if (stored !== size) refuse(`"${name}" has ${size} bytes, of which ${stored} are stored`, at)
-
-  if (size > most) refuse(`"${name}" has ${size} bytes; with the other entries, that is more than the archive has`, at)
+  if (stored > most)
+    refuse(`"${name}" has ${stored} bytes; with the other entries, that is more than the archive has`, at)
 
   if (reader.u32(header) !== 0x04034b50) refuse(`"${name}" is not where the archive's directory says`, header)
   const localNameSize = reader.u16(header + 26)
   if (reader.text(header + 30, localNameSize) !== name) refuse(`"${name}" has another name at its contents`, header)
-  const contents = reader.slice(header + 30 + localNameSize + reader.u16(header + 28), size)
-  // Torch can omit the checksum, which is then 0.
-  if (crc !== 0 && crc32(contents) !== crc) refuse(`the contents of "${name}" do not match their CRC-32`, header)
-  return { name, contents, next }
+  const contents = reader.slice(header + 30 + localNameSize + reader.u16(header + 28), stored)
+  return { entry: { name, method, size, crc, stored: contents, offset: header }, next }
 }
 
 /** Returns the offset of the first number in the zip64 part (id 1) of an entry's extra field; undefined without one. */

@@ -116,6 +116,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
   foreign: "foreign/ForeignTask.ts",
   alfworld: "foreign/Alfworld.ts",
   openenv: "openenv/OpenEnvTask.ts",
+  harbor: "harbor/Harbor.ts",
   codebook: "games/Codebook.ts",
   reverse_text: "games/ReverseText.ts",
   sort_text: "games/SortText.ts",
@@ -141,6 +142,7 @@ const requiredByDatasets: Readonly<Record<string, Plain>> = {
   foreign: { command: ["any"], id: "any" },
   alfworld: { baseConfigPath: "any" },
   openenv: { url: "http://any" },
+  harbor: { datasetPath: "any" },
 }
 
 /** Returns the keys of the settings that a kind of data set requires. */

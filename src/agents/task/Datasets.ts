@@ -35,6 +35,7 @@ import * as WordGuess from "./games/WordGuess.ts"
 import * as Finer from "./Finer.ts"
 import * as Alfworld from "./foreign/Alfworld.ts"
 import * as ForeignTask from "./foreign/ForeignTask.ts"
+import * as Harbor from "./harbor/Harbor.ts"
 import * as OmegaMath from "./OmegaMath.ts"
 import * as OpenEnvTask from "./openenv/OpenEnvTask.ts"
 import * as Qa from "./Qa.ts"
@@ -60,6 +61,7 @@ export const builtIn: ReadonlyArray<DatasetKind> = [
   ForeignTask.kind,
   Alfworld.kind,
   OpenEnvTask.kind,
+  Harbor.kind,
 ]
 
 /** The kinds that configs can name; provide a longer list to add your own. */

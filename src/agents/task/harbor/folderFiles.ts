@@ -1,0 +1,55 @@
+/** Reads and writes the files of a folder, without links, which could lead out of it. */
+import { Effect, FileSystem, Path } from "effect"
+import { ConfigError } from "../../../base/config/Config.ts"
+import { exists, makeFolder, namesIn, readBytes, statOf, systemMessage } from "../../../base/config/files.ts"
+
+/** A file, with its path relative to its folder. Its parts are separated by slashes. */
+export interface FolderFile {
+  readonly path: string
+  readonly bytes: Uint8Array
+}
+
+/** The most files and bytes that a folder of a task may have. */
+const mostFiles = 1000
+const mostFolderBytes = 64 * 2 ** 20
+
+/** Reads all files of a folder and of the folders in it; none if there is no such folder. Fails at a link. */
+export const filesOf = Effect.fnUntraced(function* (
+  folder: string,
+): Effect.fn.Return<ReadonlyArray<FolderFile>, ConfigError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const files: Array<FolderFile> = []
+  if (!(yield* exists(folder))) return files
+  let bytesLeft = mostFolderBytes
+  const waiting = [""]
+  for (let inner = waiting.pop(); inner !== undefined; inner = waiting.pop()) {
+    for (const name of (yield* namesIn(paths.join(folder, inner))).toSorted()) {
+      const path = inner === "" ? name : `${inner}/${name}`
+      const whole = paths.join(folder, path)
+      const refuse = (problem: string) => ConfigError.at({ source: whole }, "", problem)
+      const isLink = yield* fs.readLink(whole).pipe(
+        Effect.as(true),
+        Effect.orElseSucceed(() => false),
+      )
+      if (isLink) return yield* refuse("expected a file or a folder, found a link")
+      if ((yield* statOf(whole))?.type === "Directory") {
+        waiting.push(path)
+        continue
+      }
+      if (files.length === mostFiles) return yield* refuse(`expected at most ${mostFiles} files in a folder of a task`)
+      const bytes = yield* Effect.mapError(readBytes(whole, bytesLeft), ({ message }) => refuse(message))
+      bytesLeft -= bytes.length
+      files.push({ path, bytes })
+    }
+  }
+  return files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+})
+
+/** Writes a file, and makes the folders that it is in. Fails with a message. */
+export const writeInto = Effect.fnUntraced(function* (path: string, bytes: Uint8Array) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  yield* Effect.mapError(makeFolder(paths.dirname(path)), ({ message }) => message)
+  yield* Effect.mapError(fs.writeFile(path, bytes), (error) => `${path}: ${systemMessage(error)}`)
+})

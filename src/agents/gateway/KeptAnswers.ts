@@ -4,8 +4,7 @@
  */
 import type { ChatMessage } from "../lm/Chat.ts"
 
-/** The largest number of characters in the conversations that a session keeps. Each message counts `perMessage` more. */
-const mostCharacters = 8e6
+/** What each message counts in addition to its characters. */
 const perMessage = 64
 
 /** Returns the number of characters of messages, and a bit more for each of them. */
@@ -22,6 +21,12 @@ export const sizeOf = (messages: ReadonlyArray<ChatMessage>): number => {
 export class KeptAnswers {
   private readonly kept = new Map<string, { readonly messages: ReadonlyArray<ChatMessage>; readonly size: number }>()
   private size = 0
+  private readonly most: number
+
+  /** `most` is the largest number of characters of all conversations that are kept. */
+  constructor(most: number) {
+    this.most = most
+  }
 
   /** Returns the messages up to an answer, with the answer; undefined if it is unknown or was dropped. */
   get(id: string): ReadonlyArray<ChatMessage> | undefined {
@@ -31,11 +36,11 @@ export class KeptAnswers {
   /** Keeps the messages up to an answer, unless they alone are too large. */
   add(id: string, messages: ReadonlyArray<ChatMessage>): void {
     const size = sizeOf(messages)
-    if (size > mostCharacters) return
+    if (size > this.most) return
     this.kept.set(id, { messages, size })
     this.size += size
     for (const [oldest, { size }] of this.kept) {
-      if (this.size <= mostCharacters) return
+      if (this.size <= this.most) return
       this.kept.delete(oldest)
       this.size -= size
     }

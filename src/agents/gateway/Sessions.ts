@@ -63,7 +63,33 @@ export interface SessionOptions {
 /** Who ended a session: the agent, the program that opened it, or a limit on the time without a call. */
 export type SessionEnd = "agent" | "program" | "idle"
 
+/** The limits of sessions. Sizes are in characters. */
+export interface SessionLimits {
+  /** The largest number of sessions at the same time. */
+  readonly sessions: number
+  /** The largest number of calls of a session, all of which are kept in memory. */
+  readonly calls: number
+  /**
+   * The largest size of all calls of a session. Each call counts with its whole prompt, because a rollout is one line, and a
+   * JavaScript string has at most 5.3e8 characters.
+   */
+  readonly perSession: number
+  /** The largest size of all open sessions, where messages that several calls of a session share count once. */
+  readonly inMemory: number
+  /** The largest size of the conversations of a session that later requests may continue by an id. */
+  readonly continuable: number
+}
+
+export const defaultLimits: SessionLimits = {
+  sessions: 4096,
+  calls: 10_000,
+  perSession: 2e8,
+  inMemory: 1e9,
+  continuable: 8e6,
+}
+
 export interface Session extends SessionOptions {
+  readonly limits: SessionLimits
   readonly key: Redacted.Redacted | null
   /** The context in which the session was opened, in which its calls are made. */
   readonly context: Context.Context<never>
@@ -86,18 +112,6 @@ export interface Session extends SessionOptions {
   /** The time at which the last call began or ended, in milliseconds since 1970. */
   lastCallAtMillis: number
 }
-
-/** The largest number of calls of a session, all of which are kept in memory. */
-const mostCalls = 10_000
-
-/**
- * The largest number of characters of all calls of a session. Each call counts with its whole prompt, because a rollout is one
- * line, and a JavaScript string has at most 5.3e8 characters.
- */
-const mostCharacters = 2e8
-
-/** The largest number of characters of all open sessions, where messages that several calls of a session share count once. */
-const mostInMemory = 1e9
 
 /** The number of ended sessions whose ids are kept. */
 const rememberedIds = 10_000
@@ -122,11 +136,10 @@ export class Sessions {
   private readonly open = new Map<string, Session>()
   private readonly ended = new Set<string>()
   private readonly requests = { characters: 0 }
-  private readonly most: number
+  private readonly limits: SessionLimits
 
-  /** `most` is the largest number of sessions at the same time. */
-  constructor(most: number) {
-    this.most = most
+  constructor(limits: Partial<SessionLimits> = {}) {
+    this.limits = { ...defaultLimits, ...limits }
   }
 
   get size(): number {
@@ -143,19 +156,21 @@ export class Sessions {
       const { id } = options
       if (this.open.has(id))
         return Effect.fail(gatewayError(409, "session_exists", `the session ${id} is open already`))
-      if (this.open.size >= this.most) {
-        const message = `expected at most ${this.most} sessions at the same time; end some of them, or raise the limit`
+      const { limits } = this
+      if (this.open.size >= limits.sessions) {
+        const message = `expected at most ${limits.sessions} sessions at the same time; end some of them, or raise the limit`
         return Effect.fail(gatewayError(429, "too_many_sessions", message))
       }
       const session: Session = {
         ...options,
+        limits,
         key: options.key === undefined ? makeKey() : options.key,
         context,
         closed: Deferred.makeUnsafe(),
         idle: Latch.makeUnsafe(true),
         seedOf: repeatSeeds(),
         shared: new SharedRequests(),
-        answers: new KeptAnswers(),
+        answers: new KeptAnswers(limits.continuable),
         characters: 0,
         requests: this.requests,
         inProgress: 0,
@@ -214,17 +229,18 @@ export class Sessions {
 }
 
 /** Returns why a session cannot record a further call of this size; undefined if it can. */
-const fullBy = ({ begun, characters, requests, recorded }: Session, size: number): GatewayError | undefined => {
-  if (begun >= mostCalls) {
-    const message = `expected at most ${mostCalls} calls in one session; end it and use another one`
+const fullBy = (session: Session, size: number): GatewayError | undefined => {
+  const { begun, characters, requests, recorded, limits } = session
+  if (begun >= limits.calls) {
+    const message = `expected at most ${limits.calls} calls in one session; end it and use another one`
     return gatewayError(429, "too_many_calls", message)
   }
-  if (characters + size > mostCharacters) {
-    const message = `expected at most ${mostCharacters} characters in all calls of one session; end it and use another one`
+  if (characters + size > limits.perSession) {
+    const message = `expected at most ${limits.perSession} characters in all calls of one session; end it and use another one`
     return gatewayError(429, "session_too_large", message)
   }
-  if (requests.characters + (recorded?.() ?? 0) + size <= mostInMemory) return undefined
-  const message = `expected at most ${mostInMemory} characters in all sessions that are open; end some of them`
+  if (requests.characters + (recorded?.() ?? 0) + size <= limits.inMemory) return undefined
+  const message = `expected at most ${limits.inMemory} characters in all sessions that are open; end some of them`
   return gatewayError(429, "sessions_too_large", message)
 }
 

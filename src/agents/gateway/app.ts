@@ -24,6 +24,8 @@ export interface GatewayApp {
   readonly guard: HostGuard
   /** The largest size of a request's body in bytes. */
   readonly maxBodyBytes: number
+  /** The largest size of the bodies that are read at the same time, in bytes. */
+  readonly maxReadingBytes: number
   /** The largest number of requests that are answered at the same time. */
   readonly maxRequests: number
   /** How clients open sessions; left out if only this program opens them. */
@@ -50,9 +52,6 @@ interface ServedGateway extends GatewayApp {
   /** Limits the bytes of bodies that are read at the same time. */
   readonly reading: Semaphore.Semaphore
 }
-
-/** The largest number of bodies of the largest size that are read at the same time. */
-const mostLargeBodies = 8
 
 type Response = HttpServerResponse.HttpServerResponse
 type Answering = Effect.Effect<Response, GatewayError, HttpServerRequest.HttpServerRequest | Scope.Scope>
@@ -186,7 +185,9 @@ const failed = (error: GatewayError, path: string): Response => {
 
 /** Makes the app that answers one request. If the client disconnects, its request is interrupted. */
 export const makeApp = (options: GatewayApp) => {
-  const gateway: ServedGateway = { ...options, reading: Semaphore.makeUnsafe(mostLargeBodies * options.maxBodyBytes) }
+  // A body of the largest size must have room.
+  const most = Math.max(options.maxReadingBytes, options.maxBodyBytes)
+  const gateway: ServedGateway = { ...options, reading: Semaphore.makeUnsafe(most) }
   let answering = 0
   const busy = new GatewayError({
     status: 429,

@@ -18,13 +18,12 @@ interface ListenOptions extends Omit<GatewayApp, "guard"> {
   readonly port: number
   /** Additional host names with which clients may address the server. */
   readonly allowedHosts?: ReadonlyArray<string>
+  /** How long a client may take to send a request with its body, in seconds; 120 by default. */
+  readonly requestSeconds?: number
 }
 
 /** How long a connection without a request stays open. Proxies and clients close theirs after a minute or less. */
 const keepAliveMillis = 90_000
-
-/** How long a client may take to send a request with its body. */
-const requestMillis = 120_000
 
 /** Listens until the scope closes, and returns the port. */
 export const listen = Effect.fnUntraced(function* (
@@ -35,7 +34,7 @@ export const listen = Effect.fnUntraced(function* (
   // Agents often wait for longer than Node's five seconds between two calls. A connection must not be closed just as the next
   // call is sent, because that call would fail.
   server.keepAliveTimeout = keepAliveMillis
-  server.requestTimeout = requestMillis
+  server.requestTimeout = (options.requestSeconds ?? 120) * 1000
   const listening = NodeHttpServer.layer(() => server, {
     host: options.host,
     port: options.port,
@@ -67,7 +66,7 @@ export const listen = Effect.fnUntraced(function* (
 })
 
 /** The limits of the gateway of a program, whose agents are its own. */
-const usualLimits = { maxBodyBytes: 64 * 1024 * 1024, maxRequests: 8192 }
+const usualLimits = { maxBodyBytes: 64 * 1024 * 1024, maxReadingBytes: 512 * 1024 * 1024, maxRequests: 8192 }
 const mostSessions = 10_000
 
 const host = "127.0.0.1"
@@ -75,7 +74,7 @@ const host = "127.0.0.1"
 /** Makes the gateway of this program. It listens on a free port of this machine from the first session on, until the scope closes. */
 export const makeGateway: Effect.Effect<GatewayService, never, Scope.Scope> = Effect.gen(function* () {
   const scope = yield* Effect.scope
-  const sessions = new Sessions(mostSessions)
+  const sessions = new Sessions({ sessions: mostSessions })
   const listening = Effect.map(listen({ sessions, host, port: 0, ...usualLimits }), (port) => `http://${host}:${port}`)
   return makeService(sessions, yield* Effect.cached(Effect.provideService(listening, Scope.Scope, scope)))
 })

@@ -136,6 +136,8 @@ export const realBounds = {
   /** A time to wait. */
   seconds: row(0, 2_147_483, "timers", "timers have 31 bits of milliseconds, 24 days"),
   megabytes: row(0, 512, "memory", "a text has at most so many"),
+  /** The size of all texts of a program together. */
+  totalMegabytes: row(0, 1_048_576, "memory", "no machine has more memory"),
   /** Transitions with a replaced goal, for each one that is replayed with its own goal. */
   goals: row(0, 10_000, "memory", "each makes a row of a batch"),
 } as const satisfies Readonly<Record<string, ResourceBound>>

@@ -16,7 +16,7 @@ describe("a session that has ended", () => {
         onReward: (reward) => Effect.sync(() => void rewards.push(reward)),
         onEnd: () => Effect.void,
       }
-      const sessions = new Sessions(1)
+      const sessions = new Sessions({ sessions: 1 })
       const session = yield* sessions.add(options, Context.empty(), 0)
       yield* sessions.end(session, "program")
       let asked = 0
@@ -36,7 +36,7 @@ describe("a session that has ended", () => {
 
 describe("the answers that a session keeps", () => {
   it("are the latest ones, as far as they are not too large", () => {
-    const kept = new KeptAnswers()
+    const kept = new KeptAnswers(8e6)
     const large = [{ role: "user" as const, content: "x".repeat(3e6) }]
     for (const id of ["a", "b", "c"]) kept.add(id, large)
     assert.deepStrictEqual(

@@ -23,7 +23,7 @@ const open = (sessions: Sessions, id: string, recorded = 0) =>
 describe("sessions", () => {
   it.effect("refuse calls whose records would be too large for one rollout", () =>
     Effect.gen(function* () {
-      const session = yield* open(new Sessions(9), "a")
+      const session = yield* open(new Sessions({ sessions: 9 }), "a")
       const call = (size: number) => counted(session, { nowMillis: 0, size }, Effect.void)
       yield* call(1.5e8)
       yield* call(0.5e8)
@@ -34,7 +34,7 @@ describe("sessions", () => {
 
   it.effect("refuse calls that would fill the memory, until others have ended", () =>
     Effect.gen(function* () {
-      const sessions = new Sessions(9)
+      const sessions = new Sessions({ sessions: 9 })
       const end = yield* Deferred.make<void>()
       const session = yield* open(sessions, "a", 0.85e9)
       const other = yield* open(sessions, "b", 0.85e9)

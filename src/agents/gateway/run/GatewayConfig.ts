@@ -13,6 +13,7 @@ import { bounded, positiveBelow, runName, withDefault } from "../../../base/conf
 import { LogLevel } from "../../../run/record/logLevel.ts"
 import { kindField } from "../../../run/RunSpec.ts"
 import { LmConfig } from "../../lm/LmConfig.ts"
+import { defaultLimits } from "../Sessions.ts"
 
 export const GatewayConfig = Schema.Struct({
   kind: kindField("gateway"),
@@ -37,11 +38,29 @@ export const GatewayConfig = Schema.Struct({
   /** Whether the server is asked for token ids and log-probabilities, which a training needs. */
   traceTokens: withDefault(Schema.Boolean, false),
   /** The largest number of sessions at the same time. */
-  maxSessions: withDefault(bounded("atOnce"), 4096),
+  maxSessions: withDefault(bounded("atOnce"), defaultLimits.sessions),
   /** The number of seconds without a call after which a session is ended. */
   idleSeconds: withDefault(positiveBelow("seconds"), 3600),
+  /** The largest number of calls of a session. */
+  maxCalls: withDefault(bounded("entries"), defaultLimits.calls),
+  /**
+   * The largest size of all calls of a session, in millions of characters. Each call counts with its whole prompt, since the
+   * rollout of the session has it.
+   */
+  maxSessionMb: withDefault(positiveBelow("megabytes"), defaultLimits.perSession / 1e6),
+  /** The largest size of all open sessions in memory, in millions of characters. A message that several calls have counts once. */
+  maxMemoryMb: withDefault(positiveBelow("totalMegabytes"), defaultLimits.inMemory / 1e6),
+  /**
+   * The largest size of the conversations of a session that a later request may continue by the id of an answer, in millions of
+   * characters; the oldest ones are dropped.
+   */
+  maxContinuableMb: withDefault(positiveBelow("megabytes"), defaultLimits.continuable / 1e6),
   /** The largest size of a request's body, in megabytes. */
   maxBodyMb: withDefault(positiveBelow("megabytes"), 64),
+  /** The largest size of the bodies that are read at the same time, in megabytes; further ones wait. */
+  maxReadingMb: withDefault(positiveBelow("totalMegabytes"), 512),
+  /** The number of seconds in which a client must have sent a request with its body. */
+  requestSeconds: withDefault(positiveBelow("seconds"), 120),
   /** The level of the messages in `run.log`. */
   logLevel: withDefault(LogLevel, "INFO"),
 })

@@ -27,7 +27,14 @@ import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import type { GatewayApp, Openings } from "../app.ts"
 import { badRequest, type GatewayError, gatewayError } from "../GatewayError.ts"
 import { modelCallOf } from "../modelCall.ts"
-import { type Session, type SessionEnd, type SessionModel, Sessions, type SessionOptions } from "../Sessions.ts"
+import {
+  type Session,
+  type SessionEnd,
+  type SessionLimits,
+  type SessionModel,
+  Sessions,
+  type SessionOptions,
+} from "../Sessions.ts"
 import type { GatewayConfig } from "./GatewayConfig.ts"
 import * as Journal from "./journal.ts"
 import { noTotals, SessionRecords } from "./SessionRecords.ts"
@@ -45,7 +52,9 @@ export interface PreparedGateway {
   /** The key with which clients open sessions; null if they need none. */
   readonly key: Redacted.Redacted | null
   /** Listens until the scope closes. */
-  readonly listen: (app: Omit<GatewayApp, "guard">) => Effect.Effect<number, AgentError, Scope.Scope>
+  readonly listen: (
+    app: Omit<GatewayApp, "guard"> & { readonly requestSeconds: number },
+  ) => Effect.Effect<number, AgentError, Scope.Scope>
   /** Runs when the gateway listens at a port. */
   readonly onListening: (port: number) => Effect.Effect<void>
 }
@@ -144,7 +153,7 @@ interface GatewayState {
 const serve = Effect.fnUntraced(function* (prepared: PreparedGateway, records: SessionRecords) {
   const { config, onListening } = prepared
   const { files, seconds } = yield* CurrentRun
-  const sessions = new Sessions(config.maxSessions)
+  const sessions = new Sessions(limitsOf(config))
   const broken = yield* Deferred.make<never, RunStoreError>()
   const write = yield* startWriting(records, broken, (entry) => {
     if ("spent" in entry) Object.assign(prepared.spent, entry.spent)
@@ -159,11 +168,21 @@ const serve = Effect.fnUntraced(function* (prepared: PreparedGateway, records: S
     sessions,
     openings: openingsOf(state),
     maxBodyBytes: config.maxBodyMb * 1e6,
+    maxReadingBytes: config.maxReadingMb * 1e6,
+    requestSeconds: config.requestSeconds,
     maxRequests: 2 * config.maxSessions,
   })
   yield* Effect.forkScoped(endIdle(state))
   yield* onListening(port)
   yield* Deferred.await(broken)
+})
+
+const limitsOf = (config: GatewayConfig): SessionLimits => ({
+  sessions: config.maxSessions,
+  calls: config.maxCalls,
+  perSession: config.maxSessionMb * 1e6,
+  inMemory: config.maxMemoryMb * 1e6,
+  continuable: config.maxContinuableMb * 1e6,
 })
 
 const endAll = (sessions: Sessions): Effect.Effect<void> =>

@@ -58,6 +58,7 @@ export const flags = {
     "Ask the server for token ids and log-probabilities, which a training needs (default: only for a folder)",
   ),
   maxSessions: number("max-sessions", "atOnce", "The most sessions at the same time (default: 4096)"),
+  maxCalls: number("max-calls", "entries", "The most calls of a session (default: 10000)"),
   idleSeconds: number("idle-seconds", "count", "End a session that makes no call for so many seconds (default: 3600)"),
   set: texts(
     "set",

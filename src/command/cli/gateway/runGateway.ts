@@ -118,6 +118,7 @@ const overridesOf = Effect.fnUntraced(function* (input: GatewayFlags) {
     ...flag("lmConfig.cache", "--cache", input.cache),
     ...flag("responses", "--responses", input.responses),
     ...flag("maxSessions", "--max-sessions", input.maxSessions),
+    ...flag("maxCalls", "--max-calls", input.maxCalls),
     ...flag("idleSeconds", "--idle-seconds", input.idleSeconds),
     ...(aliases.length === 0 ? [] : [{ path: "aliases", source: "--alias", value: aliases }]),
     ...(yield* Effect.forEach(input.set, parseSetting)),

@@ -19,7 +19,7 @@ export const importing = subcommand(
     examples: {
       "effect import logs/2026-01-31_popularity.eval": "A log of Inspect",
       "effect import jobs/2026-01-31__12-00-00 --name terminus": "All trials of a job of Harbor",
-      "effect eval imported/… latest": "Compare it with an evaluation of the same tasks",
+      "effect import logs --name theirs": "All logs in a folder; effect eval theirs latest compares them with ours",
     },
   },
   {

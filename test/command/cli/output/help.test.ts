@@ -48,6 +48,7 @@ describe("the help of the command", () => {
         "eval",
         "replay",
         "export",
+        "import",
         "push",
         "runs",
         "runs show",

@@ -340,7 +340,7 @@ const find = Effect.fnUntraced(function* <File>(
     errors.push(files)
     skipped.push({ name, reason: files.message })
   }
-  const message = `${run.root}: expected a checkpoint to resume from, found none`
+  const message = `${run.root}: expected a checkpoint, found none`
   return yield* errors[0] ?? new CheckpointError({ path: folder, message })
 })
 

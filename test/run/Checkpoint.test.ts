@@ -206,7 +206,7 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
     test("fail with what is wrong with the newest where all are damaged, and say where there are none", (run) =>
       Effect.gen(function* () {
         const none = yield* Effect.flip(Checkpoint.load(run, "latest"))
-        assert.strictEqual(none.message, `${run.directory}: expected a checkpoint to resume from, found none`)
+        assert.strictEqual(none.message, `${run.directory}: expected a checkpoint, found none`)
         for (const step of [10, 20]) yield* save(run, step)
         for (const step of [10, 20]) yield* run.remove(`checkpoints/ep_0000${step}/runtime.json`)
         const error = yield* Effect.flip(Checkpoint.load(run, "latest"))

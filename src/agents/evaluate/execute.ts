@@ -30,6 +30,7 @@ import { CallContext } from "../lm/Lm.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
 import { callFiles } from "../lm/callFiles.ts"
+import { reportingFirstRetry } from "../lm/firstRetry.ts"
 import type { Recorder } from "../../run/record/Recorder.ts"
 import * as Layout from "../../run/Layout.ts"
 import * as Run from "../../run/Run.ts"
@@ -237,9 +238,8 @@ const playAll = Effect.fnUntraced(function* (prepared: PreparedEvaluation, state
   const playing = Effect.forEach(prepared.contestants.keys(), (agentIndex) => play(prepared, state, agentIndex, add), {
     discard: true,
   })
-  yield* reportingFailures(Effect.provideService(playing, CallSink, calls), (message) =>
-    recording.emit([{ _tag: "Warning", message }]),
-  )
+  const warn = (message: string) => recording.emit([{ _tag: "Warning", message }])
+  yield* reportingFirstRetry(reportingFailures(Effect.provideService(playing, CallSink, calls), warn), warn)
 }, Effect.scoped)
 
 /** Plays all episodes of one agent, or reads them from the journal, and records them in the order of the tasks. */

@@ -13,6 +13,7 @@ import { paired } from "../../base/statistics/paired.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { isSpent } from "../lm/LmError.ts"
 import { callFiles } from "../lm/callFiles.ts"
+import { reportingFirstRetry } from "../lm/firstRetry.ts"
 import { reportingFailures } from "../task/feedbackFailures.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import { type Evaluation, evaluationOf, outcomeOf, summaryOf } from "../../run/evaluation.ts"
@@ -142,9 +143,8 @@ const learn = Effect.fnUntraced(function* (prepared: PreparedPrompts, progress: 
   const player = yield* makePlayer(prepared, progress.earlier)
   const searching = Effect.andThen(searched(prepared, progress, player), tested(prepared, progress, player))
   const sink = prepared.logCalls ? callFiles(files) : null
-  yield* reportingFailures(Effect.provideService(searching, CallSink, sink), (message) =>
-    recording.emit([{ _tag: "Warning", message }]),
-  )
+  const warn = (message: string) => recording.emit([{ _tag: "Warning", message }])
+  yield* reportingFirstRetry(reportingFailures(Effect.provideService(searching, CallSink, sink), warn), warn)
 }, Effect.scoped)
 
 /** Returns the texts that are learned, with the values that the agent has itself. */

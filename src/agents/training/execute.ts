@@ -11,12 +11,12 @@ import { sha256 } from "../../base/config/sha256.ts"
 import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
 import type { EpisodeFailure } from "../episode/Protocol.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
-import { RetrySink, type Retry } from "../lm/middleware/retrying.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import { digestOf } from "../../run/digest.ts"
 import { summaryOf } from "../../run/evaluation.ts"
 import { derivedName } from "../../run/identifier.ts"
 import { callFiles } from "../lm/callFiles.ts"
+import { reportingFirstRetry } from "../lm/firstRetry.ts"
 import { effectLevels } from "../../run/record/logLevel.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { Recorder } from "../../run/record/Recorder.ts"
@@ -207,24 +207,16 @@ const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: P
 /** Runs the loop. Writes every call of the model to a file if `logCalls` is set, and logs a warning at the first retry. */
 const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   const { files, recording } = yield* CurrentRun
-  let hasWarned = false
-  const warnOnce = ({ error, seconds, triesLeft }: Retry): Effect.Effect<void> => {
-    if (hasWarned) return Effect.void
-    hasWarned = true
-    const times = triesLeft === 1 ? "once" : `up to ${triesLeft} times`
-    const message = `${error.message}; retrying in ${seconds.toFixed(1)} s, ${times}; later retries are not reported`
-    return Effect.orDie(recording.emit([{ _tag: "Warning", message }]))
-  }
-  const reported = reportingFailures(loop(training, state), (message) => recording.emit([{ _tag: "Warning", message }]))
-  yield* reported.pipe(
+  const warn = (message: string) => recording.emit([{ _tag: "Warning", message }])
+  const recorded = reportingFailures(loop(training, state), warn).pipe(
     // The callbacks of an episode cannot fail, so `loop` converts a failed recording to a defect. Convert it back to an
     // error.
     Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
       defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
     ),
     Effect.provideService(CallSink, training.logCalls ? callFiles(files, training.settings.output.llmCalls) : null),
-    Effect.provideService(RetrySink, warnOnce),
   )
+  yield* reportingFirstRetry(recorded, warn)
 })
 
 /**

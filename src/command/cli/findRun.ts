@@ -41,6 +41,18 @@ export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): UsableRu
     Effect.map(read(entry).kind, (kind) => kind !== undefined && kinds.includes(kind)),
 })
 
+/**
+ * Makes a stricter filter: a training by reinforcement learning must have a checkpoint, which a run that failed at its start has not.
+ */
+export const havingCheckpoint = ({ noun, isUsable }: UsableRun): UsableRun => ({
+  noun,
+  isUsable: Effect.fnUntraced(function* (entry, read = readRun) {
+    if (!(yield* isUsable(entry, read))) return false
+    const { kind, hasCheckpoint } = read(entry)
+    return (yield* kind) !== "training" || (yield* hasCheckpoint)
+  }),
+})
+
 export const trainings = ofKind("a training", "training", "agents", "multirun", "prompts")
 export const evaluations = ofKind("an evaluation", "evaluation")
 

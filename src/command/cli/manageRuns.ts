@@ -6,7 +6,7 @@ import { visible } from "../../base/config/text.ts"
 import type { LabelChange } from "../../run/manage/labels.ts"
 import { bytesText } from "../../run/find/table.ts"
 import { owner } from "../../run/store/owner-node.ts"
-import { findRun, findRunToDelete, readRun, warningSource } from "./findRun.ts"
+import { findRun, findRunToDelete, readRun, readRunIn, warningSource } from "./findRun.ts"
 import * as Flags from "./flags.ts"
 import { usageError, writeError, writeOut } from "./output/output.ts"
 import { Asking } from "./trust/ask.ts"
@@ -125,6 +125,11 @@ const archive = Flags.subcommand(
   Effect.fnUntraced(function* ({ runs, undo, resultsDir }) {
     const paths = yield* Effect.forEach(runs, (run) => Effect.map(runOnDisk(run, resultsDir), ({ path }) => path))
     for (const path of new Set(paths)) {
+      const { archived } = yield* readRunIn(path).labels
+      if (undo && archived !== true) {
+        yield* writeOut(`${visible(path)} was not archived\n`)
+        continue
+      }
       yield* changeLabels(path, { archived: !undo })
       yield* writeOut(`${visible(path)} is ${undo ? "no longer archived" : "archived"}\n`)
     }

@@ -11,7 +11,7 @@ import { derivedName, isChildName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { diskSource, silentSource } from "../../run/read/disk-node.ts"
 import { over } from "../../run/RunReader.ts"
-import { findRun, printRun, trainings, warn } from "./findRun.ts"
+import { findRun, printRun, readRun, trainings, type UsableRun, warn } from "./findRun.ts"
 import { usageError } from "./output/output.ts"
 
 /** Makes the `RunReader` of a run, which reads facts from the run's files and reports damaged ones on stderr. */
@@ -61,9 +61,16 @@ const finishedIn = Effect.fnUntraced(function* (
   return (yield* Effect.forEach(inside, (name) => finishedIn(join(folder, name), depth - 1))).flat()
 })
 
+const finishedTrainings: UsableRun = {
+  noun: "a finished training",
+  isUsable: Effect.fnUntraced(function* (entry, read = readRun) {
+    return (yield* trainings.isUsable(entry, read)) && (yield* read(entry).isFinished)
+  }),
+}
+
 /**
  * Returns the finished trainings that `latest` or a part of a path names: all runs that the part fits if they are of one
- * group, else the one run that `findRun` finds, or none if it is not finished.
+ * group, else the one run that `findRun` finds, or none if it is not finished. `latest` is the newest finished one.
  */
 const finishedWith = Effect.fnUntraced(function* (typed: string, resultsDir: string) {
   if (typed !== "latest") {
@@ -73,7 +80,8 @@ const finishedWith = Effect.fnUntraced(function* (typed: string, resultsDir: str
     const usable = yield* Effect.filter(finished, (entry) => trainings.isUsable(entry))
     if (usable.length > 1 && new Set(usable.map(keyOf)).size === 1) return usable
   }
-  const entry = yield* findRun(typed, { folders: [resultsDir], usable: trainings })
+  const usable = typed === "latest" ? finishedTrainings : trainings
+  const entry = yield* findRun(typed, { folders: [resultsDir], usable })
   yield* printRun(Option.some(typed), entry.path)
   return (yield* over(silentSource)(entry).isFinished) ? [entry] : []
 })

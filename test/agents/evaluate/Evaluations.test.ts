@@ -5,6 +5,8 @@ import { budgeted, SpendingCounter } from "../../../src/agents/lm/middleware/bud
 import { type Contestant, execute, type PreparedEvaluation } from "../../../src/agents/evaluate/execute.ts"
 import { EvaluationResult } from "../../../src/agents/evaluate/result.ts"
 import { CallContext } from "../../../src/agents/lm/Lm.ts"
+import { LmError } from "../../../src/agents/lm/LmError.ts"
+import { retrying } from "../../../src/agents/lm/middleware/retrying.ts"
 import * as Scorer from "../../../src/agents/evaluate/Scorer.ts"
 import { EpisodeRow, StepRow } from "../../../src/agents/evaluate/rows.ts"
 import { type RunFiles, RunStore } from "../../../src/run/store/RunStore.ts"
@@ -356,6 +358,28 @@ describe("an evaluation as a run", () => {
     Effect.gen(function* () {
       const { result } = yield* run([yield* contestant("none", model({ breaks: words }))])
       assert.deepStrictEqual([result.validation, result.failed, result.report.agents[0].scores], [null, 6, []])
+    }),
+  )
+
+  it.effect("reports the first retry of a call, and no other", () =>
+    Effect.gen(function* () {
+      const patient = retrying({ maxRetries: 2, startingDelay: 1, backoffFactor: 2, maxDelay: 9, jitter: 0 })
+      const unavailable = new LmError({ model: "m", reason: "unavailable", attempts: 1, message: "m: ECONNREFUSED" })
+      const who = yield* contestant("waits", { lm: patient({ complete: () => Effect.fail(unavailable) }) })
+      const events: Array<RunEvent> = []
+      const emit = (some: ReadonlyArray<RunEvent>) => Effect.sync(() => void events.push(...some))
+      const listening = Recorder.layer(() => Effect.succeed({ emit, flush: Effect.void }))
+      const layers = Layer.merge(RunStore.memory().layer, listening)
+      const fiber = yield* Effect.forkChild(Effect.scoped(execute(prepared([who]))).pipe(Effect.provide(layers)))
+      // Digests take a moment of their own, so waits may begin only after it.
+      while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(
+        events.flatMap((event) => (event._tag === "Warning" ? [event.message] : [])),
+        [
+          "m: ECONNREFUSED; retrying in 1.0 s, up to 2 times; later retries are not reported",
+          "waits: all 6 episodes failed",
+        ],
+      )
     }),
   )
 

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, type FileSystem } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { findRun, ofKind, runToResumeAt, warn } from "../../../src/command/cli/findRun.ts"
+import { findRun, havingCheckpoint, ofKind, runToResumeAt, warn } from "../../../src/command/cli/findRun.ts"
 import { Output } from "../../../src/command/cli/output/output.ts"
 import { toPath } from "../../../src/run/identifier.ts"
 import { effect as command, type Outcome, root } from "./effect.ts"
@@ -86,6 +86,15 @@ describe("findRun", async () => {
     assert.match(await refused("judged"), /^judged: .*no-hash_judged.* is not a training$/)
   })
 
+  it("counts trainings without a checkpoint only where none is needed", async () => {
+    assert.include(await found("older/-"), "no-hash_older")
+    assert.match(
+      await refused("older/-", havingCheckpoint(trainings)),
+      /^older\/-: .*no-hash_older.* is not a training$/,
+    )
+    assert.strictEqual(await found("latest", havingCheckpoint(trainings)), trained)
+  })
+
   it("lists the candidates where a part has several, and says what to do", async () => {
     assert.match(await refused("dqn"), /^dqn: no run in .* has this in its path; `effect runs` lists them$/)
     assert.match(
@@ -131,6 +140,22 @@ describe("latest and a part of a path", () => {
       assert.isAbove(readFileSync(out).length, 10)
       rmSync(out)
     }
+  })
+
+  it("skip a newer training that has saved nothing, as one that failed at its start", async () => {
+    const begun = toPath({ time: "2998-01-01_00-00-00", commit: "no-hash", name: "begun", population: {}, seed: 0 })
+    mkdirSync(join(results, begun), { recursive: true })
+    writeFileSync(join(results, begun, "config.yaml"), "env: CartPole-v1\n")
+    const out = join(folder, "out")
+    for (const args of [
+      ["eval", "latest", "--episodes", "3"],
+      ["export", "latest", "--to", "csv", "--out", out],
+      ["export", "latest", "--to", "safetensors", "--out", out],
+    ]) {
+      const { stderr, code } = await effect(...args)
+      assert.deepStrictEqual([args, code, stderr], [args, 0, `run: ${trained}\n`])
+    }
+    rmSync(join(results, "2998-01-01_00-00-00"), { recursive: true })
   })
 
   it("are resumed as a sweep, by the folder of its time", async () => {

@@ -117,6 +117,7 @@ describe("archived runs", () => {
     const { stderr } = await effect(["runs"], folder)
     assert.include(stderr, "none of the 2 runs matches, but 2 archived do: add --archived")
     await runs("archive", "0001", "0002", "--undo")
+    assert.match(await runs("archive", "0001", "--undo"), /0001 was not archived\n$/)
     assert.deepEqual(await seedsOf(), [2, 1])
   })
 })

@@ -1,6 +1,7 @@
 /** Connects to an MCP server with Effect's client, and converts the server's tools to tools of an agent. */
 import { Config, Effect, Record, Redacted, Schema, type Scope } from "effect"
 import * as McpClient from "effect/ai/McpClient"
+import type { McpClientError } from "effect/ai/McpClientError"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import type * as McpSchema from "effect/ai/McpSchema"
 import * as HttpClient from "effect/http/HttpClient"
@@ -118,6 +119,11 @@ const toolOf = (client: McpClient.McpClient, tool: McpSchema.Tool, { prefix, tim
  */
 const slowestStart = 60
 
+/** What is worth a look if a program does not answer: `npx`, for example, may need variables to reach its registry. */
+const environmentHint =
+  "does it run in a terminal? Here it gets few environment variables, so name those that it needs, such as " +
+  "HTTPS_PROXY or NODE_EXTRA_CA_CERTS, in env"
+
 /** Connects to a server and returns its tools, by their names. The connection lasts until the scope closes. */
 export const connect = Effect.fnUntraced(function* (
   config: McpConfig,
@@ -127,15 +133,18 @@ export const connect = Effect.fnUntraced(function* (
     return yield* failure(`expected either command or url, found ${command === null ? "neither" : "both"}`)
   }
   const server = nameOf(config)
+  const limit = Math.max(slowestStart, config.timeoutS)
+  const hint = command === null ? "" : `; ${environmentHint}`
+  const problem = (error: McpClientError): string =>
+    error.reason._tag === "TimeoutError" ? `no answer within ${limit} seconds${hint}` : messageIn(error)
   const listed = yield* Effect.gen(function* () {
     const transport = yield* transportOf(config, command)
-    const timeout = Math.max(slowestStart, config.timeoutS) * 1000
-    const client = yield* McpClient.make({ name: "effect-rl", version: "0.1.0", timeout }).pipe(
+    const client = yield* McpClient.make({ name: "effect-rl", version: "0.1.0", timeout: limit * 1000 }).pipe(
       Effect.provideService(McpClient.Transport, transport),
     )
     return { client, tools: yield* client.listTools() }
   }).pipe(
-    Effect.catchTag("McpClientError", (error) => Effect.fail(failure(`${server} cannot be used: ${messageIn(error)}`))),
+    Effect.catchTag("McpClientError", (error) => Effect.fail(failure(`${server} cannot be used: ${problem(error)}`))),
   )
   const { client } = listed
   const all = listed.tools.toSorted((a, b) => (a.name < b.name ? -1 : 1))

@@ -5,7 +5,7 @@
 import { Effect, Option } from "effect"
 import { exists } from "../../../base/config/files.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
-import { evaluations, ofKind, requireConfig, runFolder, trainings } from "../findRun.ts"
+import { evaluations, havingCheckpoint, ofKind, requireConfig, runFolder, trainings } from "../findRun.ts"
 import { withRunsOnDisk } from "../openRuns.ts"
 import { isBucket, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
@@ -107,6 +107,8 @@ const isFile = (target: string): boolean => isYaml(target) || isProgram(target)
  * checkpoints.
  */
 const usableFor = (input: EvalFlags) =>
-  flagsOfRuns.some((flag) => isGiven(input[flag]))
-    ? trainings
-    : ofKind("a run with a config.yaml", "training", "agents", "multirun", "evaluation")
+  havingCheckpoint(
+    flagsOfRuns.some((flag) => isGiven(input[flag]))
+      ? trainings
+      : ofKind("a run that can be evaluated", "training", "agents", "multirun", "evaluation"),
+  )

@@ -8,7 +8,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import { exists } from "../../../base/config/files.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
-import { ofKind, requireConfig, runFolder, trainings, type UsableRun } from "../findRun.ts"
+import { havingCheckpoint, ofKind, requireConfig, runFolder, trainings, type UsableRun } from "../findRun.ts"
 import { withRunsOnDisk } from "../openRuns.ts"
 import {
   argument,
@@ -178,7 +178,7 @@ const trainedModels = ofKind("a run of a language model's trainer", "multirun")
 const usableFor = (to: Format): UsableRun => {
   if (isModel(to)) return trainedModels
   if (isEpisodes(to)) return runsOfAgents
-  return isCurve(to) || isTracker(to) ? trainings : ofKind("a training with a policy", "training")
+  return isCurve(to) || isTracker(to) ? trainings : havingCheckpoint(ofKind("a training with a policy", "training"))
 }
 
 /**

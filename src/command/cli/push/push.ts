@@ -21,7 +21,7 @@ import { checkId, uploadModel } from "../../../agents/task/hub/upload.ts"
 import { requireNewFolder, writeFolder } from "../export/folder.ts"
 import { movieFile } from "../export/movie.ts"
 import { policyFile } from "../export/policy.ts"
-import { ofKind, runFolder, warningSource } from "../findRun.ts"
+import { havingCheckpoint, ofKind, runFolder, warningSource } from "../findRun.ts"
 import { withRunsOnDisk } from "../openRuns.ts"
 import {
   argument,
@@ -51,7 +51,7 @@ const flags = {
   trust: trustFlag,
 }
 
-const usable = ofKind("a training with a policy", "training")
+const usable = havingCheckpoint(ofKind("a training with a policy", "training"))
 
 export const push = subcommand(
   "push",

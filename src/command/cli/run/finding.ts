@@ -3,11 +3,12 @@ import { Effect } from "effect"
 import { exists } from "../../../base/config/files.ts"
 import { FindRun } from "../../../run/FindRun.ts"
 import type { RunKind } from "../../../run/RunSpec.ts"
-import { ofKind, runFolder } from "../findRun.ts"
+import { havingCheckpoint, ofKind, runFolder } from "../findRun.ts"
 
 const nouns: Readonly<Partial<Record<RunKind, string>>> = {
   agents: "a training of a language-model agent",
   prompts: "a run that learns prompts",
+  training: "a training with a checkpoint",
 }
 
 interface Finding {
@@ -25,7 +26,7 @@ export const withFindRun =
       const findRun: FindRun = Effect.fnUntraced(function* (wanted, kind) {
         if (yield* Effect.provideContext(exists(wanted), services)) return wanted
         const isQuiet = quiet || printed.has(`${kind} ${wanted}`)
-        const usable = ofKind(nouns[kind] ?? `a ${kind}`, kind)
+        const usable = havingCheckpoint(ofKind(nouns[kind] ?? `a ${kind}`, kind))
         const folder = yield* runFolder(wanted, { folders: [resultsDir], usable, quiet: isQuiet }).pipe(
           Effect.provideContext(services),
         )

@@ -8,6 +8,7 @@ import * as Layout from "../../run/Layout.ts"
 import { interval } from "../../base/statistics/intervals.ts"
 import { table } from "../../run/find/table.ts"
 import { ofKind, runFolder } from "./findRun.ts"
+import { comparisonTableIn } from "../promptsComparisons.ts"
 import * as Flags from "./flags.ts"
 import { colored } from "./output/colors.ts"
 import { usageError, writeJson, writeOut } from "./output/output.ts"
@@ -60,6 +61,8 @@ export const runTexts = Flags.subcommand(
     })
     if (input.json) return yield* writeJson({ run, best, candidate: chosen, before, after })
     yield* writeOut(table(["candidate", "from", "validation", "found after"], rows))
+    const comparisons = yield* comparisonTableIn(run)
+    if (comparisons !== "") yield* writeOut(`\n${comparisons}`)
     for (const { name, lines } of changes.textChanges(before, after)) {
       yield* writeOut(`\n${colored("bold", harmless(name))}  candidate 0 → ${chosen}\n`)
       yield* writeOut(lines.map(({ kind, line }) => `${shown(kind, line)}\n`).join(""))

@@ -33,32 +33,6 @@ const isTree = ({ candidates, best }: typeof CandidatesFile.Type): boolean =>
       scores.length === candidates[0].scores.length,
   )
 
-const Interval = Schema.Struct({ mean: Schema.Finite, low: Schema.Finite, high: Schema.Finite })
-
-/** The scores of the seed and of the best candidate on the same tasks, in `metrics.json`. */
-const Compared = Schema.Struct({
-  tasks: Schema.Int,
-  seed: Interval,
-  best: Interval,
-  difference: Schema.Struct({ difference: Schema.Finite, low: Schema.Finite, high: Schema.Finite }),
-})
-
-const decodeMetrics = Schema.decodeUnknownOption(
-  Schema.Struct({ validation_scores: Compared, test_scores: Schema.NullOr(Compared) }),
-)
-
-/** Returns the comparisons of the seed with the best candidate in the metrics of a finished run; none of other runs. */
-export const promptsComparisons = (metrics: unknown) => {
-  const decoded = Option.getOrUndefined(decodeMetrics(metrics))
-  if (decoded === undefined) return []
-  const { validation_scores: validation, test_scores: test } = decoded
-  return [{ set: "validation", ...validation }, ...(test === null ? [] : [{ set: "test", ...test }])].map(
-    ({ set, tasks, seed, best, difference: { difference, low, high } }) => {
-      return { set, tasks, seed, best, difference: { mean: difference, low, high } }
-    },
-  )
-}
-
 /** Returns the candidates in the text of a `candidates.json`; null if there are none, or if the file is damaged. */
 export const promptsReport = (text: string | undefined) => {
   const file = text === undefined ? undefined : Option.getOrUndefined(decode(parsed(text)))

@@ -48,6 +48,23 @@ describe("the texts of a run that learns prompts", () => {
     assert.include(await texts(0), none)
   })
 
+  it("are preceded by the comparison with the seed, once the run is finished", async () => {
+    assert.notInclude(await texts(1), "difference")
+    const scores = {
+      tasks: 50,
+      seed: { mean: 0.16, low: 0.083, high: 0.285 },
+      best: { mean: 0.74, low: 0.604, high: 0.841 },
+      difference: { difference: 0.58, low: 0.442, high: 0.706 },
+    }
+    const metrics = { validation_scores: { ...scores, tasks: 25 }, test_scores: scores }
+    writeFileSync(join(folder, "run/metrics.json"), JSON.stringify(metrics))
+    const shown = await texts(1)
+    assert.match(
+      shown,
+      /^25 validation .*\n50 test +0\.160 +\[0\.083, 0\.285\] +0\.740 .* \+0\.580 +\[0\.442, 0\.706\]$/m,
+    )
+  })
+
   it("are those of the candidate that the user chose, whichever is the best", async () => {
     const seed = await texts(1, "--candidate", "0")
     assert.notInclude(seed, none)

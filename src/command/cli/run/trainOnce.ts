@@ -149,6 +149,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
       }
       const imitated = yield* imitatedSteps(result.runDir)
       yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated))
+      yield* writeOut(yield* learnedTexts(result.runDir, shown(result.runDir)))
     }),
     resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
     advises: part === undefined && resume === undefined,
@@ -198,6 +199,14 @@ const evaluationIn = Effect.fnUntraced(function* (directory: string) {
   if (kindOf(config) !== "evaluation") return undefined
   const { EvaluationResult } = yield* Effect.promise(() => import("../../../agents/evaluate/result.ts"))
   return yield* readMetrics(directory, EvaluationResult)
+})
+
+/** Returns how much better the texts of a run that learns prompts are, and how to read them; an empty text for other runs. */
+const learnedTexts = Effect.fnUntraced(function* (directory: string, shown: string) {
+  const config = yield* Effect.orElseSucceed(readYaml(join(directory, Layout.config)), () => undefined)
+  if (kindOf(config) !== "prompts") return ""
+  const { comparisonTableIn } = yield* Effect.promise(() => import("../../promptsComparisons.ts"))
+  return `\n${yield* comparisonTableIn(directory)}\nshow the texts: npx effect runs texts ${quoted([shown])}\n`
 })
 
 /**

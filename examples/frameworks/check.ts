@@ -7,6 +7,7 @@ import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { Effect } from "effect"
 import { serve } from "../../test/agents/lm/server.ts"
+import { mailModels } from "../../test/agents/prompts/mailModels.ts"
 
 const here = import.meta.dirname
 
@@ -59,7 +60,9 @@ const hasOpenAi = async (): Promise<boolean> =>
 const program = Effect.gen(function* () {
   const server = yield* serve({ say })
   const chosen = process.argv.slice(2)
-  const all = readdirSync(here).filter((name) => /^(?!check|questions|mcp-server|train).*\.(ts|yaml)$/.test(name))
+  const all = readdirSync(here).filter((name) =>
+    /^(?!check|questions|mcp-server|train|mails-agent|improve|compare).*\.(ts|yaml)$/.test(name),
+  )
   for (const file of all.filter((name) => chosen.length === 0 || chosen.includes(name))) {
     if (file === "python-openai.yaml" && !(yield* Effect.promise(hasOpenAi))) {
       console.log(`${file}: left out, because Python has no package openai`)
@@ -72,4 +75,32 @@ const program = Effect.gen(function* () {
   }
 })
 
-await Effect.runPromise(Effect.scoped(program))
+/** Improves the instructions of the agent that sorts mails, and evaluates it with them. */
+const improves = Effect.gen(function* () {
+  const { url } = yield* serve(mailModels)
+  const results = mkdtempSync(join(tmpdir(), "framework-"))
+  const effect = (command: string, file: string, settings: ReadonlyArray<string>) => {
+    const flags = ["--results-dir", results, "--json", ...settings.flatMap((one) => ["--set", one])]
+    const program = join(here, "../../bin/effect.js")
+    return Effect.promise(() =>
+      promisify(execFile)(process.execPath, [program, command, file, ...flags], { cwd: here }),
+    )
+  }
+  yield* effect("run", "improve.ts", [
+    `agent.lm_config.base_url=${url}/v1`,
+    `learner.reflection_lm_config.base_url=${url}`,
+    "learner.max_metric_calls=300",
+  ])
+  const { stdout } = yield* effect(
+    "eval",
+    "compare.ts",
+    ["before", "after"].map((agent) => `agents.${agent}.lm_config.base_url=${url}/v1`),
+  )
+  const { report } = JSON.parse(stdout)
+  const [{ difference, low, high }] = report.comparisons
+  console.log(`improve.ts, compare.ts: after − before ${difference} [${low}, ${high}]`)
+  rmSync(results, { recursive: true })
+  if (low <= 0) return yield* Effect.fail(new Error("improve.ts: expected better instructions"))
+})
+
+await Effect.runPromise(Effect.scoped(Effect.andThen(program, process.argv.length > 2 ? Effect.void : improves)))

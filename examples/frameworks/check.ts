@@ -98,7 +98,9 @@ const improves = Effect.gen(function* () {
   )
   const { report } = JSON.parse(stdout)
   const [{ difference, low, high }] = report.comparisons
-  console.log(`improve.ts, compare.ts: after − before ${difference} [${low}, ${high}]`)
+  console.log(
+    `improve.ts, compare.ts: after − before ${[difference, low, high].map((value) => value.toFixed(2)).join(", ")}`,
+  )
   rmSync(results, { recursive: true })
   if (low <= 0) return yield* Effect.fail(new Error("improve.ts: expected better instructions"))
 })

@@ -36,6 +36,8 @@ import {
   GymnasiumOptions,
   PettingZooOptions,
 } from "./foreign/options.ts"
+import { permitServer } from "../../spread/openenv/OpenEnvServers.ts"
+import { OpenEnvOptions } from "./openenv/OpenEnv.ts"
 import { recipeOf } from "./recipe.ts"
 import { type ActionSpace, type Box, display as displayedSpace } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
@@ -92,6 +94,20 @@ const foreign = <S extends Schema.Codec<unknown, unknown>>(
       return yield* trying(() => make(service, decoded), from)
     }),
 })
+
+/** Makes the env of a server of OpenEnv, which the service `Trust` must permit. */
+const openEnv: Maker = {
+  schema: OpenEnvOptions,
+  make: (options, from) =>
+    Effect.gen(function* () {
+      const service = yield* ForeignEnvs
+      const decoded = yield* decode(OpenEnvOptions, options, from)
+      return yield* permitServer(decoded, placeOf(from, "url")).pipe(
+        Effect.andThen(() => service.openEnv(decoded)),
+        Effect.mapError(({ message }) => ConfigError.at(from, "url", message)),
+      )
+    }),
+}
 
 /** The program that an env runs in, and the key of the config that names it. */
 type EnvProgram = Omit<ProgramStart, "_tag" | "place"> & { readonly key: string }
@@ -175,6 +191,7 @@ const makers: Readonly<Record<string, Maker>> = {
     }),
     ({ command }, options) => command(options),
   ),
+  OpenEnv: openEnv,
   TimeLimit: wrapper(Schema.Struct({ steps: bounded("count") }), (env, { steps }) => Wrapper.timeLimit(env, steps)),
   ClipAction: wrapper(Schema.Struct({}), (env) => Wrapper.clipAction(continuous(env))),
   RescaleAction: wrapper(Schema.Struct({ low: real, high: real }), (env, { low, high }) =>

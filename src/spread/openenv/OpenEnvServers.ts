@@ -45,6 +45,8 @@ export interface OpenEnvSession {
   /** The answer to the message by which the session began. */
   readonly first: Observed | Refused
   readonly step: (action: Plain) => Effect.Effect<Observed | Refused, EnvError>
+  /** Begins another episode. */
+  readonly reset: (data: Plain) => Effect.Effect<Observed | Refused, EnvError>
 }
 
 /** A server whose Schemas were read. */
@@ -190,7 +192,11 @@ const beginSession = Effect.fnUntraced(function* (reached: Reached, message: Fir
       )
     const first = yield* request(message, message.type)
     if (!isRefused(first) || first.code !== "CAPACITY_REACHED") {
-      const session: OpenEnvSession = { first, step: (action) => request({ type: "step", data: action }, "step") }
+      const session: OpenEnvSession = {
+        first,
+        step: (data) => request({ type: "step", data }, "step"),
+        reset: (data) => request({ type: "reset", data }, "reset"),
+      }
       return session
     }
     yield* Scope.close(own, Exit.void)

@@ -55,7 +55,7 @@ describe("effect openenv", () => {
       assert.deepStrictEqual(await reset(url, { task: 2 }), first)
     })
     await withFolder(async (folder) => {
-      const env = write(folder, "train.yaml", "env: { name: KeyDoor, size: 6 }\n")
+      const env = write(folder, "train.yaml", "env: { name: KeyDoor, size: 6, max_steps: 9 }\n")
       await serving([env], async (url) => assert.match(await nameAt(url), /KeyDoor/))
       const items = '{ type: qa, items: [{ question: "2 + 2?", answer: "4" }] }'
       const tasks = write(folder, "experiment.yaml", `train_dataset: ${items}\n`)

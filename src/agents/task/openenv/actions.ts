@@ -84,7 +84,7 @@ export const actionForm = (
     return problem === undefined ? action : { problem }
   }
   const known = schema === undefined ? {} : propertiesOf(schema)
-  if (actionKey !== null && !Object.hasOwn(known, actionKey)) {
+  if (actionKey !== null && isPlain(schema?.["properties"]) && !Object.hasOwn(known, actionKey)) {
     const expected = Object.keys(known).filter((key) => key !== metadata)
     return { problem: `expected one of ${expected.join(", ") || "no key"}, found "${actionKey}"` }
   }

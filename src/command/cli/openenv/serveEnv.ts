@@ -73,7 +73,7 @@ export const serveEnv = Effect.fnUntraced(function* (input: OpenEnvFlags, key: s
   const { kind, config: own, from, baseDir } = yield* isYaml(input.env) ? inFile(input.env) : typed(input.env)
   const config = yield* withSettings(own, input.set)
   const served = yield* kind === "env"
-    ? Effect.flatMap(fromConfig(config, from), servedNumbers)
+    ? Effect.flatMap(fromConfig(toCamelCase(config), from), servedNumbers)
     : Effect.flatMap(Datasets.open(config, { baseDir, from }), ({ tasks }) => servedTasks(tasks))
   const { host, port, allowHost: allowedHosts } = input
   const at = yield* serveOpenEnv(served, {

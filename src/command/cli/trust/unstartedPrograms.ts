@@ -4,6 +4,7 @@ import { McpServers } from "../../../agents/agent/Mcp.ts"
 import { ForeignEnvs } from "../../../rl/env/foreign/options.ts"
 import { unstartedEnvs } from "../../../rl/env/foreign/unstarted.ts"
 import { TextPrograms } from "../../../agents/task/foreign/TextPrograms.ts"
+import { OpenEnvServers } from "../../../spread/openenv/OpenEnvServers.ts"
 import { invalid } from "../../../base/EnvError.ts"
 import { allowAll, Trust } from "../../../base/trust/Trust.ts"
 
@@ -18,6 +19,14 @@ export const unstartedPrograms = Layer.mergeAll(
       Effect.succeed({
         description: { protocol: 1, tasks: assumedTasks },
         lend: Effect.fail(invalid(id, "its program was not started")),
+      }),
+  }),
+  Layer.succeed(OpenEnvServers, {
+    open: ({ id }) =>
+      Effect.succeed({
+        actions: {},
+        observations: {},
+        begin: () => Effect.fail(invalid(id, "its server was not asked")),
       }),
   }),
   Layer.succeed(McpServers, { tools: () => Effect.succeed([]) }),

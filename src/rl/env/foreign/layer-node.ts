@@ -2,6 +2,7 @@
 import { Layer } from "effect"
 import { command } from "./command-node.ts"
 import { env as gymnasium } from "./gymnasium-node.ts"
+import { fromServer } from "../openenv/OpenEnv.ts"
 import { ForeignEnvs } from "./options.ts"
 import { env as pettingZoo } from "./pettingzoo-node.ts"
 
@@ -14,4 +15,5 @@ export const layer: Layer.Layer<never> = Layer.succeed(ForeignEnvs, {
   pettingZoo: ({ id, wrappers, api, ...options }) =>
     pettingZoo(id, { ...options, wrappers: named(wrappers), ...(api !== null && { api }) }),
   command: ({ command: program, id, ...options }) => command(program, { id, ...options }),
+  openEnv: fromServer,
 })

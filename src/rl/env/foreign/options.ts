@@ -1,10 +1,11 @@
 /**
  * Declares the config options of envs that run in other programs, and the service `ForeignEnvs` that makes such envs.
  */
-import { Context, Schema } from "effect"
+import { Context, type Effect, Schema } from "effect"
 import { bounded, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 import type { Env } from "../Env.ts"
-import { invalid } from "../../../base/EnvError.ts"
+import { type EnvError, invalid } from "../../../base/EnvError.ts"
+import { fromServer, type OpenEnvOptions } from "../openenv/OpenEnv.ts"
 
 const common = {
   /** The number of processes among which the envs of a batch are divided. Results don't depend on it. */
@@ -59,6 +60,8 @@ export interface ForeignEnvsService {
   readonly gymnasium: (options: typeof GymnasiumOptions.Type) => Env
   readonly pettingZoo: (options: typeof PettingZooOptions.Type) => Env
   readonly command: (options: typeof ForeignOptions.Type) => Env
+  /** Connects to a server of OpenEnv. */
+  readonly openEnv: (options: OpenEnvOptions) => Effect.Effect<Env, EnvError>
 }
 
 /** The service that makes envs from configs. By default it throws an `EnvError`; `effect-rl/node` provides processes. */
@@ -70,6 +73,6 @@ export const ForeignEnvs = Context.Reference<ForeignEnvsService>("effect-rl/env/
         "its program needs a process, which this platform doesn't have; provide the Layers of effect-rl/node",
       )
     }
-    return { gymnasium: refuse, pettingZoo: refuse, command: refuse }
+    return { gymnasium: refuse, pettingZoo: refuse, command: refuse, openEnv: fromServer }
   },
 })

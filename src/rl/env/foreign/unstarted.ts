@@ -30,4 +30,5 @@ export const unstartedEnvs: ForeignEnvsService = {
   gymnasium: (options) => standIn("Gymnasium", options),
   pettingZoo: (options) => standIn("PettingZoo", options),
   command: (options) => standIn("ForeignEnv", options),
+  openEnv: (options) => Effect.succeed(standIn("OpenEnv", options)),
 }

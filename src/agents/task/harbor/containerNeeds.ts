@@ -22,6 +22,7 @@ export interface CopiedFiles {
   /** An absolute path, or one relative to the working directory at this step. */
   readonly to: string
   readonly workdir: string
+  readonly line: number
 }
 
 /** What a Dockerfile does, if it needs no container. */
@@ -127,7 +128,7 @@ export const readDockerfile = (text: string): PlainDockerfile | ContainerNeed =>
       rest.length > 1 &&
       rest.every((one) => /^[\w./-]+$/.test(one) && !one.startsWith("--"))
     ) {
-      copies.push({ from: rest.slice(0, -1), to: rest[rest.length - 1], workdir: workdir ?? "/" })
+      copies.push({ from: rest.slice(0, -1), to: rest[rest.length - 1], workdir: workdir ?? "/", line: at + 1 })
     } else if (!harmless.test(instruction)) return need(`${instruction} prepares an image`)
   }
   return { workdir, copies }

@@ -10,8 +10,8 @@ import { jsonText } from "../../../base/config/jsonText.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { within } from "../../../spread/programs/timeLimit.ts"
 import { AgentPrograms } from "../../agent/outside/AgentPrograms.ts"
-import { type FolderFile, writeInto } from "./folderFiles.ts"
-import type { HarborTask } from "./taskFolder.ts"
+import { filesOf, type FolderFile, writeInto } from "./folderFiles.ts"
+import { type HarborTask, isInside } from "./taskFolder.ts"
 
 /** Where the working directory of a task is: below a scratch folder. */
 export interface PlacedFolder {
@@ -37,8 +37,7 @@ const failing =
  */
 export const placeOf = (paths: Path.Path, { root, workdir }: PlacedFolder, path: string): string | undefined => {
   const whole = paths.resolve(workdir, path)
-  const isInside = whole === workdir || whole.startsWith(`${workdir}/`)
-  return isInside && !path.includes("\0") ? paths.join(root, whole) : undefined
+  return isInside(whole, workdir) && !path.includes("\0") ? paths.join(root, whole) : undefined
 }
 
 /** A file that a Dockerfile copies to an absolute path. */
@@ -109,14 +108,29 @@ export const withPlaces = (text: string, { root, workdir }: PlacedFolder): strin
   return text.replace(path, () => `${root}/`)
 }
 
-/** Replaces the paths in a file, unless it is no text. */
-const placed = (scratch: Scratch, { bytes }: FolderFile): Uint8Array => {
+/** Replaces the paths in a file; undefined if the file is no text, or has none of them. */
+const placed = (scratch: Scratch, { bytes }: FolderFile): Uint8Array | undefined => {
   try {
-    return utf8.encode(withPlaces(new TextDecoder("utf-8", { fatal: true }).decode(bytes), scratch))
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+    const changed = withPlaces(text, scratch)
+    return changed === text ? undefined : utf8.encode(changed)
   } catch {
-    return bytes
+    return undefined
   }
 }
+
+/** Writes the files of the verifier, and replaces the paths in them and in the agent's files, so that both still agree. */
+const placeAll = Effect.fnUntraced(function* (scratch: Scratch) {
+  const { task, root, workdir } = scratch
+  const paths = yield* Path.Path
+  for (const file of task.testFiles)
+    yield* writeInto(paths.join(root, "tests", file.path), placed(scratch, file) ?? file.bytes)
+  const folder = paths.join(root, workdir)
+  for (const file of yield* Effect.mapError(filesOf(folder), ({ message }) => message)) {
+    const bytes = placed(scratch, file)
+    if (bytes !== undefined) yield* writeInto(paths.join(folder, file.path), bytes)
+  }
+})
 
 /** Runs the verifier: without core files, with files of at most 1 GiB, and with the end of its output only. */
 const script = 'ulimit -c 0; ulimit -f 1048576; bash "$1" 2>&1 | tail -c 2000; exit 0'
@@ -153,8 +167,7 @@ export const verify = Effect.fnUntraced(function* (scratch: Scratch, timeoutS: n
   const { task, root } = scratch
   const paths = yield* Path.Path
   const { run } = yield* AgentPrograms
-  for (const file of task.testFiles)
-    yield* failing(task.id)(writeInto(paths.join(root, "tests", file.path), placed(scratch, file)))
+  yield* failing(task.id)(placeAll(scratch))
   const variables = Object.entries(task.variables).map(([name, value]) => [name, withPlaces(value, scratch)] as const)
   const program = {
     agent: `env "${task.id}"`,

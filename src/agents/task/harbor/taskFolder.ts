@@ -54,6 +54,9 @@ const usualSeconds = 600
 const systemFolder =
   /^\/(bin|boot|dev|etc|home|lib\w*|logs|mnt|opt|proc|root|run|sbin|srv|sys|tests|tmp|usr|var)?(\/|$)/
 
+/** Tells whether a path is a folder or lies in it. */
+export const isInside = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`)
+
 const advice = "play it with Harbor, or set needs_container: leave_out"
 
 /** Reads a file of a task, if there is one. */
@@ -122,10 +125,15 @@ export const readTask = Effect.fnUntraced(function* (
   const need = yield* needOf(testFiles, yield* namesIn(at("environment")))
   if (need !== undefined) return needed(need)
   const { environment = {}, verifier = {}, metadata = {} } = toml
-  const workdir = paths.normalize(environment.workdir ?? image.workdir ?? "/app")
-  if (systemFolder.test(workdir) || !/^(\/[\w.-]+)+\/?$/.test(workdir)) {
+  const workdir = paths.normalize(environment.workdir ?? image.workdir ?? "/app").replace(/(?<=.)\/$/, "")
+  if (systemFolder.test(workdir) || !/^(\/[\w.-]+)+$/.test(workdir)) {
     const why = `its working directory ${JSON.stringify(workdir)} is a folder of the computer itself`
     return needed({ file: "task.toml", key: "environment.workdir", why })
+  }
+  const outside = image.copies.find(({ to, workdir: from }) => !isInside(paths.resolve(from, to), workdir))
+  if (outside !== undefined) {
+    const why = `it copies to ${outside.to}, outside of the working directory ${workdir}`
+    return needed({ file: "environment/Dockerfile", line: outside.line, key: "", why })
   }
   const variables = { ...environment.env, ...verifier.env }
   const timeoutS = verifier.timeout_sec ?? usualSeconds

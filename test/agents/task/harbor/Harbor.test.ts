@@ -45,14 +45,14 @@ describe("a Harbor task without a container", () => {
         observation,
         "Write the word in /app/data/word.txt to /app/answer.txt.\n\nYour whole answer is saved as /app/answer.txt.",
       )
-      const { feedback, terminated } = yield* step("heron")
+      const { feedback, terminated } = yield* step("heron in /app/data")
       assert.deepStrictEqual(
         [feedback.score, feedback.extra, terminated],
         [0.5, { rewards: { reward: 0.5, style: 1 } }, true],
       )
     }).pipe(
       verifying((logs, { cwd, environment, command }) => {
-        assert.strictEqual(readFileSync(join(cwd ?? "", "answer.txt"), "utf8"), "heron")
+        assert.strictEqual(readFileSync(join(cwd ?? "", "answer.txt"), "utf8"), `heron in ${cwd}/data`)
         assert.strictEqual(readFileSync(join(cwd ?? "", "data/word.txt"), "utf8"), "heron\n")
         const root = dirname(dirname(logs))
         assert.strictEqual(environment["RIGHT"], `${root}/app/data/word.txt`)
@@ -184,6 +184,10 @@ describe("a Harbor task that needs a container", () => {
           `tests/test.sh:3: ${needs("apt-get would install software on this computer")}`,
         ],
         [
+          { "environment/Dockerfile": "FROM ubuntu\nWORKDIR /app/\nCOPY words/ /data/\n" },
+          `environment/Dockerfile:3: ${needs("it copies to /data/, outside of the working directory /app")}`,
+        ],
+        [
           { "environment/Dockerfile": "FROM ubuntu\nWORKDIR /usr/src\n" },
           `task.toml: environment.workdir: ${needs('its working directory "/usr/src" is a folder of the computer itself')}`,
         ],
@@ -226,7 +230,7 @@ describe("what a Dockerfile and a path mean", () => {
   it("reads copies, and replaces whole paths only", () => {
     assert.deepStrictEqual(readDockerfile("FROM library/node:24\nCOPY a.txt b/ ./\nLABEL x=y\nWORKDIR /work/repo\n"), {
       workdir: "/work/repo",
-      copies: [{ from: ["a.txt", "b/"], to: "./", workdir: "/" }],
+      copies: [{ from: ["a.txt", "b/"], to: "./", workdir: "/", line: 2 }],
     })
     const text = withPlaces("cd /work; cat $X/logs /logs/a ./tests /tests:/workers '/work/b' x/work ~/work", {
       root: "/tmp/s",

@@ -48,6 +48,11 @@ export interface SessionOptions {
   readonly models: ReadonlyArray<string>
   /** Answers a request for embeddings with the body of the answer; null if the session's model computes none. */
   readonly embed: ((body: Readonly<Record<string, unknown>>) => Effect.Effect<string, GatewayError>) | null
+  /**
+   * Answers a request to count tokens with the body of the answer; null or left out if the model's server does not speak
+   * Anthropic's messages.
+   */
+  readonly count?: SessionOptions["embed"]
   /** Reserves the place of a call that begins. */
   readonly begin: () => CallPlace
   /** Returns the number of characters of recorded messages in memory, of all sessions of the gateway. */

@@ -4,7 +4,7 @@
  */
 import { Cause, Clock, Effect, Exit, Fiber, Option, Pull, Queue, type Scope, Stream, type Tracer } from "effect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import type { Plain } from "../../base/config/plain.ts"
+import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { jsonLength } from "../../base/config/jsonFacts.ts"
 import { parsedJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
@@ -15,7 +15,8 @@ import { CurrentExchange, identityOf, makeExchange, type RawExchange, type RawPr
 import { underCaller } from "../lm/spans.ts"
 import { badRequest, fromLm, type GatewayError, gatewayError, internalError } from "./GatewayError.ts"
 import type { AnswerFacts, ClientProtocol, ClientRequest } from "./protocols/ClientProtocol.ts"
-import { type CallPlace, counted, type Session } from "./Sessions.ts"
+import { choiceEvents, joinedChoices } from "./protocols/choices.ts"
+import { type CallPlace, counted, type Session, type SessionModel } from "./Sessions.ts"
 import { sizeOfRequest } from "./SharedRequests.ts"
 
 /** A call in the protocol of an agent. */
@@ -112,34 +113,30 @@ const passedRefusal = (
   return HttpServerResponse.text(refusal.text, { status: refusal.status, contentType: type, headers: doNotRetry })
 }
 
-interface AnsweredCall {
-  readonly facts: AnswerFacts
+/** A call whose body was decoded, and whose model is known. */
+interface DecodedCall extends AgentCall {
+  readonly session: Session
   readonly asked: ClientRequest
-  readonly completion: Completion
-  readonly raw: RawExchange | null
+  readonly model: SessionModel
+  readonly request: LmRequest
+  /** Whether the body is passed on as it is. */
+  readonly canPass: boolean
+  /** The id of the session's answer that the request continues; null if it continues none. */
+  readonly earlier: string | null
+  readonly facts: AnswerFacts
+  readonly nowMillis: number
 }
 
-/** Keeps the conversation up to an answer, if a later request can continue it by the answer's id. */
-const keepAnswer = (
-  { answers }: Session,
-  { answerId }: ClientProtocol,
-  { facts, asked, completion, raw }: AnsweredCall,
-): void => {
-  if (answerId === undefined || asked.conversation === undefined) return
-  answers.add(raw?.answerId ?? answerId(facts.id), [...asked.conversation, asMessage(completion)])
-}
-
-/** Answers a call of an agent. */
-export const answerCall = Effect.fnUntraced(function* (
+/** Decodes a call, and finds its model. */
+const decoded = Effect.fnUntraced(function* (
   session: Session,
   call: AgentCall,
-): Effect.fn.Return<HttpServerResponse.HttpServerResponse, GatewayError, Scope.Scope> {
-  const { name, protocol, headers, caller } = call
+): Effect.fn.Return<DecodedCall, GatewayError> {
   const body = session.shared.body(call.body)
   const model = session.modelOf(typeof body["model"] === "string" ? body["model"] : "")
-  const canPass = model?.lm.speaks?.includes(name) ?? false
+  const canPass = model?.lm.speaks?.includes(call.name) ?? false
   let earlier: string | null = null
-  const asked = yield* protocol.decode(body, (id) => {
+  const asked = yield* call.protocol.decode(body, (id) => {
     const conversation = session.answers.get(id)
     if (conversation !== undefined) earlier = id
     // The server may know an answer that the session does not.
@@ -149,40 +146,94 @@ export const answerCall = Effect.fnUntraced(function* (
     const message = `the model ${JSON.stringify(asked.model)} does not exist; there are ${session.models.join(", ")}`
     return yield* gatewayError(404, "model_not_found", message)
   }
-  const { lm, base } = model
   if (!canPass) yield* refuseUnmodelled(asked)
-  const request = session.shared.request({ ...base, ...asked.settings, messages: asked.messages })
-  const raw = canPass
-    ? yield* makeExchange({ protocol: name, body, headers, identity: bodyIdentity(body, asked, earlier) })
-    : null
+  const request = session.shared.request({ ...model.base, ...asked.settings, messages: asked.messages })
   const nowMillis = yield* Clock.currentTimeMillis
   const facts: AnswerFacts = {
     id: `${session.id}-${session.begun}`,
     created: Math.floor(nowMillis / 1000),
     streamUsage: asked.streamUsage,
   }
+  return { ...call, body, session, asked, model, request, canPass, earlier, facts, nowMillis }
+})
+
+/** Keeps the conversation up to an answer, if a later request can continue it by the answer's id. */
+const keepAnswer = (
+  { session, protocol: { answerId }, facts, asked }: DecodedCall,
+  completion: Completion,
+  raw: RawExchange | null,
+): void => {
+  if (answerId === undefined || asked.conversation === undefined) return
+  session.answers.add(raw?.answerId ?? answerId(facts.id), [...asked.conversation, asMessage(completion)])
+}
+
+/** Makes the exchange that passes the body of a call on; null if the call is converted. */
+const exchangeOf = ({ name, headers, canPass, asked, earlier }: DecodedCall, body: Plain) =>
+  canPass
+    ? makeExchange({ protocol: name, body, headers, identity: bodyIdentity(body, asked, earlier) })
+    : Effect.succeed(null)
+
+/** Asks the session's model for one answer, which counts against the limits and is recorded. */
+const asking = (call: DecodedCall, raw: RawExchange | null): Effect.Effect<Completion, LmError | GatewayError> => {
+  const { session, request, nowMillis, caller } = call
+  const { lm } = call.model
+  const answer = counted(
+    session,
+    { nowMillis, size: sizeOfRequest(request) },
+    Effect.suspend(() => complete(session, { lm, request, place: session.begin(), raw, caller })),
+  )
+  return Effect.tap(answer, (completion) =>
+    Effect.sync(() => {
+      session.characters += jsonLength(completion)
+      keepAnswer(call, completion, raw)
+    }),
+  )
+}
+
+/** Answers a call with one answer. */
+const answerOnce = Effect.fnUntraced(function* (call: DecodedCall) {
+  const { protocol, asked, facts } = call
+  const raw = yield* exchangeOf(call, call.body)
   const encoded = (completion: Completion): HttpServerResponse.HttpServerResponse => {
     if (asked.stream) return HttpServerResponse.text(protocol.events(facts, completion), eventStream)
     return json(raw?.text ?? JSON.stringify(protocol.whole(facts, completion)))
   }
-  const calling = Effect.tap(
-    counted(
-      session,
-      { nowMillis, size: sizeOfRequest(request) },
-      Effect.suspend(() => complete(session, { lm, request, place: session.begin(), raw, caller })),
-    ),
-    (completion) =>
-      Effect.sync(() => {
-        session.characters += jsonLength(completion)
-        keepAnswer(session, protocol, { facts, asked, completion, raw })
-      }),
-  )
+  const calling = asking(call, raw)
   const answer =
     raw === null || !asked.stream ? Effect.map(calling, encoded) : streamed(calling, { raw, protocol, encoded })
   return yield* Effect.catch(answer, (error) => {
     const refused = passedRefusal(error, raw)
     return refused === undefined ? Effect.fail(toGatewayError(error)) : Effect.succeed(refused)
   })
+})
+
+/** Answers a call with several answers. Each is asked for and recorded by itself; they are sent when all have arrived. */
+const answerSeveral = Effect.fnUntraced(function* (call: DecodedCall, choices: number) {
+  const { protocol, asked, facts } = call
+  const { n: _1, stream: _2, stream_options: _3, ...body } = call.body
+  const one = Effect.gen(function* () {
+    const raw = yield* exchangeOf(call, body)
+    const completion = yield* Effect.mapError(asking(call, raw), toGatewayError)
+    const answer: unknown = typeof raw?.text === "string" ? parsedJson(raw.text) : protocol.whole(facts, completion)
+    return isPlain(answer) ? answer : {}
+  })
+  const answers = yield* Effect.all(
+    Array.from({ length: choices }, () => one),
+    { concurrency: "unbounded" },
+  )
+  return asked.stream
+    ? HttpServerResponse.text(choiceEvents(answers, { withUsage: asked.streamUsage }), eventStream)
+    : json(JSON.stringify(joinedChoices(answers)))
+})
+
+/** Answers a call of an agent. */
+export const answerCall = Effect.fnUntraced(function* (
+  session: Session,
+  agentCall: AgentCall,
+): Effect.fn.Return<HttpServerResponse.HttpServerResponse, GatewayError, Scope.Scope> {
+  const call = yield* decoded(session, agentCall)
+  const { choices = 1 } = call.asked
+  return yield* choices === 1 ? answerOnce(call) : answerSeveral(call, choices)
 })
 
 /** How the answer of a call becomes a response. */

@@ -12,6 +12,8 @@ import { spanOfRequest, underCaller } from "../lm/spans.ts"
 import { answerCall, doNotRetry } from "./answerCall.ts"
 import { badRequest, GatewayError, gatewayError, internalError } from "./GatewayError.ts"
 import { expectJson, jsonBody } from "./jsonBody.ts"
+import { countTokens } from "./countTokens.ts"
+import { formOf, modelList, modelNamed } from "./modelList.ts"
 import { chatCompletions } from "./protocols/chatCompletions.ts"
 import type { ClientProtocol } from "./protocols/ClientProtocol.ts"
 import { messages } from "./protocols/messages.ts"
@@ -77,8 +79,8 @@ const isPost = ({ method }: HttpServerRequest.HttpServerRequest): boolean => met
 const noRoute = gatewayError(
   404,
   "unknown_url",
-  "expected one of /sessions/ID/v1/chat/completions, /v1/responses, /v1/messages, /v1/embeddings, /v1/models, " +
-    "/sessions/ID/reward and /sessions/ID/end",
+  "expected one of /sessions/ID/v1/chat/completions, /v1/responses, /v1/messages, /v1/messages/count_tokens, " +
+    "/v1/embeddings, /v1/models, /sessions/ID/reward and /sessions/ID/end",
 )
 
 const invalidBody = (status: number, message: string): GatewayError => gatewayError(status, "invalid_body", message)
@@ -91,8 +93,21 @@ const plainBody = Effect.fnUntraced(function* ({ maxBodyBytes, reading }: Served
   return isPlain(body) ? body : yield* badRequest("expected a JSON object as the body")
 })
 
-const modelList = (models: ReadonlyArray<string>): Response =>
-  json({ object: "list", data: models.map((id) => ({ id, object: "model", created: 0, owned_by: "effect-rl" })) })
+/** Answers a request for the list of models, or for one of them. */
+const answerModels = (
+  models: ReadonlyArray<string>,
+  path: string,
+  { headers }: HttpServerRequest.HttpServerRequest,
+): Effect.Effect<Response, GatewayError> => {
+  const name = decodedId(path.slice("/v1/models/".length)) ?? ""
+  const form = formOf(headers)
+  return path === "/v1/models"
+    ? Effect.succeed(json(modelList(models, form)))
+    : Effect.map(modelNamed(name, models, form), (model) => json(model))
+}
+
+const isOfModels = (path: string, { method }: HttpServerRequest.HttpServerRequest): boolean =>
+  method === "GET" && /^\/v1\/models(\/|$)/.test(path)
 
 /** Answers a request to a session, at the path below `/sessions/ID`. */
 const answerIn = (gateway: ServedGateway, session: Session, path: string): Answering =>
@@ -108,7 +123,11 @@ const answerIn = (gateway: ServedGateway, session: Session, path: string): Answe
       const caller = spanOfRequest(request.headers)
       return yield* answerCall(session, { ...call, body, headers: Object.fromEntries(headers), caller })
     }
-    if (path === "/v1/models" && request.method === "GET") return modelList(session.models)
+    if (isOfModels(path, request)) return yield* answerModels(session.models, path, request)
+    if (path === "/v1/messages/count_tokens" && isPost(request)) {
+      const counting = countTokens(session, yield* plainBody(gateway))
+      return HttpServerResponse.text(yield* counting, { contentType: "application/json" })
+    }
     if (path === "/v1/embeddings" && isPost(request)) {
       if (session.embed === null)
         return yield* gatewayError(404, "no_embeddings", "the session's model computes no embeddings")
@@ -132,19 +151,19 @@ const answerIn = (gateway: ServedGateway, session: Session, path: string): Answe
 const sessionOf = ({ sessions, openings }: GatewayApp, id: string, key: string | undefined) =>
   openings === undefined || sessions.isKnown(id) ? sessions.find(id, key) : openings.byUse(id, key)
 
-const postRoutes = [...Object.keys(protocols), "/v1/embeddings", "/reward", "/end"]
+const postRoutes = [...Object.keys(protocols), "/v1/messages/count_tokens", "/v1/embeddings", "/reward", "/end"]
 
 /** Answers a request to the session with this id, at the path below `/sessions/ID`. */
 const answerAt = (gateway: ServedGateway, id: string, path: string): Answering =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const { openings, sessions } = gateway
-    const isList = path === "/v1/models" && request.method === "GET"
+    const isList = isOfModels(path, request)
     if (!isList && !(postRoutes.includes(path) && isPost(request))) return yield* noRoute
     const mayOpen = openings !== undefined && !sessions.isKnown(id)
     if (isList && mayOpen) {
       yield* openings.checkKey(keyOf(request))
-      return modelList(openings.models)
+      return yield* answerModels(openings.models, path, request)
     }
     // A page of another site can send GET requests and other content types. They must not open a session.
     if (mayOpen) yield* expectJson(request, invalidBody)
@@ -177,7 +196,7 @@ const answerTo = (gateway: ServedGateway, path: string): Answering =>
 
 /** Makes the response to a request that failed, in the form of the protocol that its path belongs to. */
 const failed = (error: GatewayError, path: string): Response => {
-  const known = Object.entries(protocols).find(([end]) => path.endsWith(end))
+  const known = Object.entries(protocols).find(([end]) => path.endsWith(end) || path.includes(`${end}/`))
   const body = known === undefined ? openAiFailure(error) : known[1].protocol.failure(error)
   const { status, retryAfter } = error
   return json(body, status, retryAfter === undefined ? doNotRetry : { "retry-after": String(retryAfter) })

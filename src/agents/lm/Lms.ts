@@ -167,7 +167,10 @@ const tracedDestination = (config: LmAddress): CallDestination => {
 }
 
 /** Returns the protocols in which the server of a model takes the bodies of other programs. */
-const spokenBy = (config: LmAddress, { responses = null }: LmOpenOptions): NonNullable<LmService["speaks"]> => {
+export const spokenBy = (
+  config: LmAddress,
+  { responses = null }: Pick<LmOpenOptions, "responses"> = {},
+): NonNullable<LmService["speaks"]> => {
   const server = inProcess.test(config.model) ? undefined : serverFor(config)
   if (server?.protocol === "anthropic") return ["messages"]
   if (server?.protocol !== "openai") return []

@@ -61,7 +61,7 @@ describe("a session whose model is not behind a server", () => {
     }).pipe(Effect.provide(machine)),
   )
 
-  it.live("refuses what its model cannot get, and repeated samples", () =>
+  it.live("refuses what its model cannot get, and too many answers", () =>
     Effect.gen(function* () {
       const { client, calls } = yield* opened(Scripted.make(Scripted.echo))
       const image = { type: "image_url" as const, image_url: { url: "data:image/png;base64,AA==" } }
@@ -70,7 +70,7 @@ describe("a session whose model is not behind a server", () => {
           /messages\[0\]\.content\[0\] of type image_url: not supported/,
           { model: "m", messages: [{ role: "user", content: [image] }] },
         ],
-        [/n: the gateway takes only 1/, { model: "m", messages, n: 2 }],
+        [/n: expected a number from 1 to 64, found 65/, { model: "m", messages, n: 65 }],
         [/response_format: not supported/, { model: "m", messages, response_format: { type: "json_object" } }],
       ]
       for (const [message, body] of asked) {

@@ -366,7 +366,8 @@ export const serve = (options: Options = {}): Effect.Effect<Server, never, Scope
       else if (path.endsWith("/v1/messages")) write(response, type, anthropic(body, whole), fault)
       else if (path.endsWith("/v1/chat/completions")) {
         write(response, type, openAi(body, whole, options.as ?? "openai"), fault)
-      } else if (path.endsWith("/v1/embeddings")) write(response, type, ['{"data":[]}'], fault)
+      } else if (path.endsWith("/v1/messages/count_tokens")) write(response, type, ['{"input_tokens":42}'], fault)
+      else if (path.endsWith("/v1/embeddings")) write(response, type, ['{"data":[]}'], fault)
       else response.writeHead(404).end('{"detail":"Not Found"}')
     }
 

@@ -18,6 +18,8 @@ export interface ClientRequest {
   readonly settings: Partial<Omit<LmRequest, "model" | "messages">>
   /** Whether the answer is streamed. */
   readonly stream: boolean
+  /** The number of answers that the agent wants; 1 if left out. */
+  readonly choices?: number
   /** Whether a streamed answer ends with the numbers of tokens. Only OpenAI's chat completions let clients choose it. */
   readonly streamUsage: boolean
   /**

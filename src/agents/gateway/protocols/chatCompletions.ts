@@ -141,12 +141,16 @@ const toolsOf = (tools: ReadonlyArray<typeof Tool.Type>, others: Array<string>):
     ]
   })
 
+/** The largest number of answers to a request. Each is a request to the server. */
+const mostChoices = 64
+
 const decodeBody = decoder(Body, { messages: Message, tools: Tool })
 
 const decode = Effect.fnUntraced(function* (raw: Plain) {
   const body = yield* decodeBody(raw)
-  // A record of a call has one answer.
-  if ((body.n ?? 1) !== 1) return yield* badRequest("n: the gateway takes only 1; send several requests")
+  const choices = body.n ?? 1
+  if (choices < 1 || choices > mostChoices)
+    return yield* badRequest(`n: expected a number from 1 to ${mostChoices}, found ${choices}`)
   const others = [...unmodelledKeys(raw, unmodelled)]
   const { tool_choice: choice, stop } = body
   const tools = toolsOf(body.tools ?? [], others)
@@ -164,6 +168,7 @@ const decode = Effect.fnUntraced(function* (raw: Plain) {
       seed: body.seed,
     }),
     stream: body.stream === true,
+    choices,
     streamUsage: body.stream_options?.include_usage === true,
     unmodelled: others,
   }

@@ -47,6 +47,7 @@ export interface PreparedGateway {
   readonly effective: Plain
   readonly lm: LmService
   readonly embed: SessionOptions["embed"]
+  readonly count: SessionOptions["embed"]
   /** The counter of the calls, tokens and cost of all sessions. */
   readonly spent: SpendingCounter
   /** The key with which clients open sessions; null if they need none. */
@@ -252,7 +253,7 @@ const openSession = Effect.fnUntraced(function* (
   if (!isSessionId(id)) return yield* badRequest("id: expected a text of 1 to 128 characters, without slashes")
   if (sessions.isKnown(id)) return yield* gatewayError(409, "session_exists", `the session ${id} exists already`)
   const samplingSeed = stream(prepared.config.seed, "session", id).uint32()
-  const { embed, spent } = prepared
+  const { embed, count, spent } = prepared
   const timed = (entry: (seconds: number) => Journal.JournalEntry) =>
     Effect.flatMap(seconds, (now) => write(entry(now)))
   let calls = 0
@@ -268,6 +269,7 @@ const openSession = Effect.fnUntraced(function* (
               embed(body),
               timed((now) => ({ _tag: "Embedded", id, spent: spent.save(), seconds: now })),
             ),
+    count,
     ...(key === undefined ? {} : { key }),
     begin: () => {
       const index = calls++

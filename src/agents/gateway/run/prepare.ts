@@ -5,6 +5,7 @@ import { isPlain } from "../../../base/config/plain.ts"
 import { openParts } from "../../evaluate/openParts.ts"
 import { shownKey } from "../../lm/LmConfig.ts"
 import { limited } from "../../lm/middleware/limited.ts"
+import { tokenCounter } from "./counting.ts"
 import { embedder } from "./embedding.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import type { PreparedGateway } from "./execute.ts"
@@ -34,6 +35,7 @@ export const prepare = Effect.fnUntraced(function* (
   const limiting = limited(settings.lmConfig.limits)
   const lm = yield* openLm(settings.lmConfig, ["lmConfig"], { limiting, responses: settings.responses })
   const embed = yield* embedder(settings, { spent, limiting })
+  const count = yield* tokenCounter(settings, limiting)
   const encoded: unknown = encode(settings)
   const effective: Plain = isPlain(encoded) ? encoded : {}
   const prepared: Omit<PreparedGateway, "key" | "listen" | "onListening"> = {
@@ -41,6 +43,7 @@ export const prepare = Effect.fnUntraced(function* (
     effective,
     lm,
     embed,
+    count,
     spent,
   }
   return prepared

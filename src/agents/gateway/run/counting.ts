@@ -1,0 +1,24 @@
+/** Passes requests to count tokens on to a server with Anthropic's messages. They cost nothing, but wait for the limits. */
+import { Effect } from "effect"
+import type { Middleware } from "../../lm/Lm.ts"
+import * as Lms from "../../lm/Lms.ts"
+import { retrying } from "../../lm/middleware/retrying.ts"
+import { protocol } from "../../lm/providers/anthropic.ts"
+import { requestText } from "../../lm/providers/http.ts"
+import { serverOf } from "../../lm/providers/Server.ts"
+import { forwarding } from "./forwarding.ts"
+import type { GatewayConfig } from "./GatewayConfig.ts"
+
+/** Makes the function that passes requests to count tokens on; null if the model's server does not speak the protocol. */
+export const tokenCounter = Effect.fnUntraced(function* (config: GatewayConfig, limiting: Middleware) {
+  const { model, baseUrl, apiKey, timeoutS, maxAnswerMb, cache } = config.lmConfig
+  const speaks = Lms.spokenBy(config.lmConfig).includes("messages")
+  if (!speaks || cache === "replay") return null
+  const server = yield* serverOf({ model, baseUrl, apiKey, timeoutS, maxAnswerMb }, protocol)
+  return forwarding(config, {
+    pass: (body) => requestText(server, "messages/count_tokens", body),
+    middleware: [limiting, retrying(config.lmConfig)],
+    promptOf: () => "",
+    tokensOf: () => Effect.succeed(0),
+  })
+})

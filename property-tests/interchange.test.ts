@@ -21,7 +21,7 @@ describe("ATIF", () => {
             const text = JSON.stringify(trajectoriesOf(rollouts, { version: "1" }))
             const values: ReadonlyArray<unknown> = JSON.parse(text)
             const read = yield* Effect.forEach(values, (value) => trajectoryOf(value, "trajectory.json"))
-            const again = read.flatMap((trajectory) => rolloutsOf(trajectory, unused))
+            const again = (yield* Effect.forEach(read, (trajectory) => rolloutsOf(trajectory, unused))).flat()
             assert.deepStrictEqual(byId(again), byId(JSON.parse(JSON.stringify(rollouts))))
           }),
         ),

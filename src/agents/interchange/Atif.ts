@@ -10,7 +10,7 @@
  *
  * // A trajectory of any program:
  * const read = yield* Atif.trajectoryOf(JSON.parse(yield* fs.readFileString("trajectory.json")), "trajectory.json")
- * const again = Atif.rolloutsOf(read, { id: "hello-world", type: "terminal", reward: 1 })
+ * const again = yield* Atif.rolloutsOf(read, { id: "hello-world", type: "terminal", reward: 1 })
  * ```
  */
 export { rolloutsOf, trajectoryOf } from "./atif/readAtif.ts"

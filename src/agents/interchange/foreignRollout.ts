@@ -5,6 +5,7 @@
 import type { ToolResult } from "../agent/Agent.ts"
 import { type AgentStep, type EnvironmentStep, notEnded, type Rollout, terminated } from "../episode/Rollout.ts"
 import { asMessage, type ChatMessage, type Completion, type ToolSpec } from "../lm/Chat.ts"
+import { growBy, type PromptBudget, spend } from "./promptBudget.ts"
 import { toolMessage } from "./toolMessage.ts"
 
 /** A message of a prompt, or a completion of the model with the results of the tools that it called. */
@@ -36,6 +37,7 @@ interface ForeignConversation {
 interface Recording {
   readonly source: ForeignConversation
   readonly conversation: Array<ChatMessage>
+  readonly budget: PromptBudget
   readonly steps: Array<AgentStep | EnvironmentStep>
   /** The ids of the steps in the current turn. */
   inTurn: Array<string>
@@ -43,13 +45,17 @@ interface Recording {
   observation: string
 }
 
-/** Makes the rollout, and returns with it the step that started each conversation of a sub-agent, by that one's id. */
+/**
+ * Makes the rollout, and returns with it the step that started each conversation of a sub-agent, by that one's id. Throws a
+ * `FormatError` if the prompts are too long.
+ */
 export const foreignRollout = (source: ForeignConversation) => {
-  const recording: Recording = { source, conversation: [], steps: [], inTurn: [], turns: 0, observation: "" }
+  const budget = { conversation: 0, spent: 0 }
+  const recording: Recording = { source, budget, conversation: [], steps: [], inTurn: [], turns: 0, observation: "" }
   const delegated = new Map<string, string>()
   for (const [at, entry] of source.entries.entries()) {
     if (entry._tag === "Message") {
-      recording.conversation.push(entry.message)
+      tell(recording, [entry.message])
       if (entry.message.role === "user") recording.observation = entry.message.content
       continue
     }
@@ -60,6 +66,12 @@ export const foreignRollout = (source: ForeignConversation) => {
   return { rollout: rolloutOf(recording), delegated }
 }
 
+/** Adds messages to the conversation. */
+const tell = ({ conversation, budget }: Recording, messages: ReadonlyArray<ChatMessage>): void => {
+  growBy(budget, messages)
+  for (const message of messages) conversation.push(message)
+}
+
 /** Adds a call, and the env's step if the completion is an action. Returns the id of the call's step. */
 const addCall = (
   recording: Recording,
@@ -67,6 +79,7 @@ const addCall = (
   next: ForeignEntry | undefined,
 ): string => {
   const { source, conversation, steps, inTurn, observation } = recording
+  spend(recording.budget, source.id)
   const { id, tools, parent } = source
   const turnId = `${id}/turn/${recording.turns}`
   const stepId = `${id}/${steps.length}`
@@ -95,7 +108,7 @@ const addCall = (
     ...notEnded,
   })
   inTurn.push(stepId)
-  conversation.push(asMessage(completion), ...results.map(toolMessage))
+  tell(recording, [asMessage(completion), ...results.map(toolMessage)])
   if (!isAction) return stepId
   const answer = next?._tag === "Message" && next.message.role === "user" ? next.message.content : null
   steps.push({

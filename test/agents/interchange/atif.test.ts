@@ -69,7 +69,7 @@ const written = (one: Rollout): Atif.Trajectory => Atif.trajectoriesOf([one], { 
 const unknownTask = { id: "hello", type: "atif", reward: 1 }
 const decoded = (value: unknown) => Effect.runPromise(Atif.trajectoryOf(value, "t.json"))
 const again = async (one: Rollout): Promise<ReadonlyArray<Rollout>> =>
-  Atif.rolloutsOf(await decoded(JSON.parse(JSON.stringify(written(one)))), unknownTask)
+  Effect.runPromise(Atif.rolloutsOf(await decoded(JSON.parse(JSON.stringify(written(one)))), unknownTask))
 
 describe("trajectories of our rollouts", () => {
   it("have tokens, log-probabilities and usage in ATIF's own fields", () => {
@@ -231,7 +231,7 @@ const foreign = {
 
 describe("trajectories of other programs", () => {
   it("become rollouts of their messages, with tokens, tools and sub-agents", async () => {
-    const [own, child, ...rest] = Atif.rolloutsOf(await decoded(foreign), unknownTask)
+    const [own, child, ...rest] = await Effect.runPromise(Atif.rolloutsOf(await decoded(foreign), unknownTask))
     assert.deepEqual(rest, [])
     assert.deepEqual(
       own.steps.map((step) =>
@@ -266,6 +266,14 @@ describe("trajectories of other programs", () => {
     assert.deepEqual([own.meta.envId, own.meta.agent, own.meta.model], ["hello", "terminus", "some-model"])
     assert.deepEqual([child.meta.parentRolloutId, child.meta.depth, child.steps[0].id], ["hello", 1, "hello/sub/0/0"])
     assert.strictEqual(child.steps[0]._tag === "AgentStep" ? child.steps[0].parentId : "", first.id)
+  })
+
+  it("are refused if all prompts together would be much larger than the file", async () => {
+    const { subagent_trajectories: _, ...alone } = foreign
+    const steps = Array.from({ length: 20_000 }, (_, at) => ({ step_id: at + 1, source: "agent", message: "m" }))
+    const whole = await decoded({ ...alone, steps })
+    const { message } = await Effect.runPromise(Effect.flip(Atif.rolloutsOf(whole, unknownTask)))
+    assert.match(message, /^the episode "hello" is too long: its prompts have more than 268435456 characters together$/)
   })
 
   it("are refused with the key that is wrong", async () => {

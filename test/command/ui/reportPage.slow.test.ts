@@ -86,6 +86,39 @@ inBrowser("what is no training", ({ page, served, text, count, click, drawn, set
       })
     }))
 
+  it("has the report and the transcripts of an evaluation that another program played", () =>
+    withFolder(async (folder) => {
+      const sample = (id: number, value: string) => ({
+        id,
+        epoch: 1,
+        input: "Is it so?",
+        target: "Yes",
+        messages: [
+          { role: "user", content: "Is it so?" },
+          { role: "assistant", content: "Yes, it is." },
+        ],
+        scores: { match: { value } },
+      })
+      const log = { version: 2, status: "success", eval: { task: "t", model: "some/model" } }
+      const file = join(folder, "log.json")
+      writeFileSync(file, JSON.stringify({ ...log, samples: [sample(1, "C"), sample(2, "I")] }))
+      const results = join(folder, "results")
+      const done = await effect(["import", file, "--results-dir", results, "--quiet"])
+      assert.strictEqual(done.code, 0, done.stderr)
+      await served(results, async (url) => {
+        await page.goto(url)
+        await count(".runs tbody tr", 1)
+        await click(".runs .box input")
+        await click("button.open")
+        await click(".member a")
+        await page.until("document.querySelectorAll('.report table').length === 2")
+        assert.include(((await rows(0)) as ReadonlyArray<string>)[1], "some/model|match|0.500|")
+        await count(".episodeList a", 2)
+        await click(".episodeList a")
+        await page.until("document.querySelector('article').textContent.includes('Yes, it is.')")
+      })
+    }))
+
   it("says of an evaluation that is not finished that its report comes", () =>
     withFolder(async (folder) => {
       write(folder, "half/config.yaml", "name: half\nseed: 1\ndataset:\n  type: qa\n")

@@ -3,6 +3,7 @@
  * rollouts of their messages. Hidden reasoning, times, costs and pictures of these are left out.
  */
 import type { Effect } from "effect"
+import type { FormatError } from "../../../base/formats/FormatError.ts"
 import { isPlain } from "../../../base/config/plain.ts"
 import type { ConfigError } from "../../../base/config/Config.ts"
 import { checkJson } from "../../../base/config/jsonFile.ts"
@@ -10,6 +11,7 @@ import type { EpisodeRow } from "../../evaluate/rows.ts"
 import type { Rollout, RolloutStep } from "../../episode/Rollout.ts"
 import type { ChatMessage, Completion, TokenTrace, ToolSpec } from "../../lm/Chat.ts"
 import { type ForeignEntry, foreignRollout } from "../foreignRollout.ts"
+import { growBy, spend, withinBudget } from "../promptBudget.ts"
 import { answersOf, messagesOf, ownIn, ownStep, textOf, toolCallsOf, toolResultsOf } from "./conversation.ts"
 import { type AtifStep, OwnMetrics, type OwnStep, OwnTrajectory, Trajectory } from "./Trajectory.ts"
 
@@ -31,29 +33,43 @@ const ownMetrics = ownIn(OwnMetrics)
 /** Returns the row of the episode in an evaluation's table; undefined if the trajectory has none. */
 export const rowIn = ({ extra }: Trajectory): EpisodeRow | undefined => ownTrajectory(extra)?.episode
 
-/** Returns the rollout of a trajectory, and after it those of its sub-agents. */
-export const rolloutsOf = (trajectory: Trajectory, task: TaskOfTrajectory): ReadonlyArray<Rollout> => {
+/** Returns the rollout of a trajectory, and after it those of its sub-agents. Fails if its prompts are too long. */
+export const rolloutsOf = (
+  trajectory: Trajectory,
+  task: TaskOfTrajectory,
+): Effect.Effect<ReadonlyArray<Rollout>, FormatError> => withinBudget(() => allRollouts(trajectory, task))
+
+const allRollouts = (trajectory: Trajectory, task: TaskOfTrajectory): ReadonlyArray<Rollout> => {
   const own = ownTrajectory(trajectory.extra)
   if (own === undefined) return foreignRollouts(trajectory, { ...task, name: task.id })
   const { id, meta, totalReward, length, ending } = own
-  const rollout = { id, meta, steps: stepsOf(trajectory), totalReward, length, ending }
-  return [rollout, ...(trajectory.subagent_trajectories ?? []).flatMap((child) => rolloutsOf(child, task))]
+  const rollout = { id, meta, steps: stepsOf(trajectory, id), totalReward, length, ending }
+  return [rollout, ...(trajectory.subagent_trajectories ?? []).flatMap((child) => allRollouts(child, task))]
 }
 
 /* Trajectories that we wrote */
 
-const stepsOf = ({ agent, steps }: Trajectory): ReadonlyArray<RolloutStep> => {
+const stepsOf = ({ agent, steps }: Trajectory, id: string): ReadonlyArray<RolloutStep> => {
   const tools = toolsOf(agent.tool_definitions ?? [])
   const read: Array<RolloutStep> = []
-  let conversation: ReadonlyArray<ChatMessage> = []
+  let conversation: Array<ChatMessage> = []
+  const budget = { conversation: 0, spent: 0 }
+  const begin = (messages: ReadonlyArray<ChatMessage>): void => {
+    conversation = [...messages]
+    budget.conversation = 0
+    growBy(budget, messages)
+  }
   for (const step of steps) {
     const own = ownStep(step.extra)
-    if (own?.restart === true) conversation = []
+    if (own?.restart === true) begin([])
     if (own?.call !== undefined) {
-      conversation = own.messages ?? conversation
-      read.push(agentStepOf(step, own.call, { messages: conversation, tools }))
+      if (own.messages !== undefined) begin(own.messages)
+      spend(budget, id)
+      read.push(agentStepOf(step, own.call, { messages: [...conversation], tools }))
     }
-    conversation = [...conversation, ...messagesOf(step)]
+    const messages = messagesOf(step)
+    growBy(budget, messages)
+    for (const message of messages) conversation.push(message)
     if (own?.env !== undefined) read.push(own.env)
   }
   return read

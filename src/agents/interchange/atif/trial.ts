@@ -3,6 +3,7 @@
  * of Harbor, beside the trajectory's folder, has the task's name and its rewards.
  */
 import { Effect, Schema } from "effect"
+import { FormatError } from "../../../base/formats/FormatError.ts"
 import type { ConfigError } from "../../../base/config/Config.ts"
 import { checkJson } from "../../../base/config/jsonFile.ts"
 import { importedType } from "../../evaluate/sameTasks.ts"
@@ -37,7 +38,7 @@ export const episodeOf = Effect.fnUntraced(function* ({
   trajectory: { value, path },
   result,
   name,
-}: TrialFiles): Effect.fn.Return<ImportedEpisode, ConfigError> {
+}: TrialFiles): Effect.fn.Return<ImportedEpisode, ConfigError | FormatError> {
   const trajectory = yield* trajectoryOf(value, path)
   const trial = result === undefined ? undefined : yield* checkJson(TrialResult, result.value, result.path)
   const row = rowIn(trajectory)
@@ -45,7 +46,10 @@ export const episodeOf = Effect.fnUntraced(function* ({
   const stated = trajectory.final_metrics?.extra?.reward
   const [first = typeof stated === "number" && Number.isFinite(stated) ? stated : null] = Object.values(rewards)
   const id = row?.env_id ?? trial?.task_name ?? name
-  const rollouts = rolloutsOf(trajectory, { id, type: importedType, reward: first })
+  const rollouts = yield* Effect.mapError(
+    rolloutsOf(trajectory, { id, type: importedType, reward: first }),
+    ({ message }) => new FormatError({ path, message: `${path}: ${message}` }),
+  )
   const exception = trial?.exception_info ?? null
   const type = exception?.exception_type ?? "Error"
   return {

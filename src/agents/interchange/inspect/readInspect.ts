@@ -17,6 +17,7 @@ import { importedType } from "../../evaluate/sameTasks.ts"
 import type { ChatMessage, Completion, TokenTrace, ToolCall } from "../../lm/Chat.ts"
 import { type ForeignEntry, foreignRollout } from "../foreignRollout.ts"
 import type { ImportedEpisode } from "../ImportedEpisode.ts"
+import { withinBudget } from "../promptBudget.ts"
 import {
   type InspectContent,
   InspectHeader,
@@ -47,7 +48,7 @@ const jsonOf = (bytes: Uint8Array, path: string): Effect.Effect<unknown, ConfigE
 export const episodesOfJson = (value: unknown, path: string): Stream.Stream<ImportedEpisode, ReadError> =>
   Stream.unwrap(
     Effect.map(checkJson(InspectLog, value, path), (log) =>
-      Stream.fromIterable((log.samples ?? []).map((sample) => episodeOf(sample, log))),
+      Stream.mapEffect(Stream.fromIterable(log.samples ?? []), (sample) => episodeIn(path, sample, log)),
     ),
   )
 
@@ -86,10 +87,21 @@ export const episodesOfArchive = (
       return Stream.mapEffect(Stream.fromIterable(samples), (entry) =>
         read(entry).pipe(
           Effect.flatMap((sample) => checkJson(InspectSample, sample, `${path}: ${entry.name}`)),
-          Effect.map((sample) => episodeOf(sample, header)),
+          Effect.flatMap((sample) => episodeIn(path, sample, header)),
         ),
       )
     }),
+  )
+
+/** Makes the episode of a sample. Fails if its prompts are too long. */
+const episodeIn = (
+  path: string,
+  sample: InspectSample,
+  header: InspectHeader,
+): Effect.Effect<ImportedEpisode, FormatError> =>
+  Effect.mapError(
+    withinBudget(() => episodeOf(sample, header)),
+    (error) => inFile(path, error),
   )
 
 const inFile = (path: string, { message, offset }: FormatError): FormatError =>

@@ -1,3 +1,5 @@
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
@@ -5,6 +7,7 @@ import { command } from "../../../src/command/cli/command.ts"
 import { exitCodeOf } from "../../../src/command/cli/output/errors.ts"
 import { Output } from "../../../src/command/cli/output/output.ts"
 import { effect, withFolder, write } from "./effect.ts"
+import { withVariables } from "./withVariables.ts"
 
 /** Runs `effect openenv` in this process, and interrupts it as Ctrl-C does when the test is over. Returns its exit code. */
 const serving = async (args: ReadonlyArray<string>, test: (url: string) => Promise<void>): Promise<number> => {
@@ -79,4 +82,21 @@ describe("effect openenv", () => {
       write(folder, "wrong.yaml", "train_dataset: { type: arithmetic, num_tasks: 0 }\n")
       assert.match(await of("wrong.yaml"), /^2 effect: wrong.yaml:1: train_dataset.num_tasks: expected/)
     }))
+
+  it("starts the programs that files of the user name, and asks about others", () =>
+    withFolder((folder) =>
+      Effect.gen(function* () {
+        yield* withVariables({ XDG_CONFIG_HOME: join(folder, "settings") })
+        mkdirSync(join(folder, "results/run"), { recursive: true })
+        const program = "train_dataset: { type: foreign, id: x, num_tasks: 1, command: [./none] }\n"
+        const errorOf = (file: string) =>
+          Effect.map(
+            Effect.promise(() => effect(["openenv", write(folder, file, program)], folder)),
+            ({ code, stderr }) => `${code} ${stderr}`,
+          )
+        assert.match(yield* errorOf("results/run/config.yaml"), /^2 effect: .*: train_dataset.command: it would start/)
+        // The program is started, and in this case not found.
+        assert.match(yield* errorOf("own.yaml"), /^2 effect: .*own.yaml:1: train_dataset.command: x: .*none/)
+      }).pipe(Effect.scoped, Effect.runPromise),
+    ))
 })

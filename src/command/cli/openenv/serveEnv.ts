@@ -12,6 +12,8 @@ import { expandedConfig, fromConfig } from "../../../rl/env/fromConfig.ts"
 import { builtIn } from "../../../rl/env/Envs.ts"
 import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { parseSetting } from "../run/overrides.ts"
+import { ConfigsAreOwn } from "../trust/commandTrust.ts"
+import { withConfigs } from "../trust/ownFiles.ts"
 import { isYaml, readLocatedYaml } from "../userCode/yamlFile.ts"
 import type { OpenEnvFlags } from "./flags.ts"
 
@@ -72,9 +74,11 @@ const given = <Key extends string>(key: Key, value: Option.Option<number>): Part
 export const serveEnv = Effect.fnUntraced(function* (input: OpenEnvFlags, key: string | undefined) {
   const { kind, config: own, from, baseDir } = yield* isYaml(input.env) ? inFile(input.env) : typed(input.env)
   const config = yield* withSettings(own, input.set)
-  const served = yield* kind === "env"
-    ? Effect.flatMap(fromConfig(toCamelCase(config), from), servedNumbers)
-    : Effect.flatMap(Datasets.open(config, { baseDir, from }), ({ tasks }) => servedTasks(tasks))
+  const served = yield* (
+    kind === "env"
+      ? Effect.flatMap(fromConfig(toCamelCase(config), from), servedNumbers)
+      : Effect.flatMap(Datasets.open(config, { baseDir, from }), ({ tasks }) => servedTasks(tasks))
+  ).pipe(isYaml(input.env) ? withConfigs(input.env) : Effect.provideService(ConfigsAreOwn, true))
   const { host, port, allowHost: allowedHosts } = input
   const at = yield* serveOpenEnv(served, {
     host,

@@ -294,6 +294,17 @@ describe("the sessions of a server of OpenEnv", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("end when the episode is interrupted while the server computes", () =>
+    Effect.gen(function* () {
+      const { tasks, served } = yield* tasksOf({ schema: textSchema, answer: () => never }, { sessions: 1 })
+      const playing = yield* Effect.forkChild(Effect.flatMap(tasks.at(0), (env) => play(env, saying("on"))))
+      yield* Effect.promise(() => served.firstMessage)
+      yield* Fiber.interrupt(playing)
+      yield* Effect.promise(served.whenIdle)
+      assert.strictEqual(served.sessions.all, 1)
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("wait for a free one of the server, until the time limit", () =>
     Effect.gen(function* () {
       const full = refusal("CAPACITY_REACHED", "full: 1/1")

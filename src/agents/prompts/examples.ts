@@ -53,11 +53,19 @@ const tracesOf = ({ rollouts, steps }: EpisodeToScore): ReadonlyArray<ReadonlyAr
   return steps.map((_, at) => groups[at] ?? [])
 }
 
+/**
+ * Leaves addresses out of the message of an error. The address of a server explains no answer, is no business of the reflection
+ * model, and would change the search.
+ */
+const withoutAddresses = (message: string): string =>
+  message.replace(/\bhttps?:\/\/[^\s"'<>]*[^\s"'<>:;,.]/g, "its server")
+
 /** Writes an episode as an example for the reflection model. */
 export const exampleText = (played: EpisodeToScore): string => {
   const traces = tracesOf(played)
   const steps = played.steps.map((step, at) => stepText(step, traces[at]))
-  const failure = played.error === null ? [] : [part("FEEDBACK", `the episode failed: ${played.error.message}`)]
+  const failure =
+    played.error === null ? [] : [part("FEEDBACK", `the episode failed: ${withoutAddresses(played.error.message)}`)]
   return shortened([...steps, ...failure].join("\n"), mostOfExample)
 }
 

@@ -61,6 +61,14 @@ describe("the prompt for a reflection", () => {
     )
     const failed = { ...played, steps: [], error: { error: "AgentError", message: "it threw" } }
     assert.strictEqual(exampleText(failed), "FEEDBACK: the episode failed: it threw")
+    // The address of a server is no business of another model, and must not change the search.
+    const at = (address: string) =>
+      exampleText({ ...failed, error: { ...failed.error, message: `m: ${address}: the model declined: no` } })
+    assert.strictEqual(
+      at("http://10.0.0.7:8000/v1"),
+      "FEEDBACK: the episode failed: m: its server: the model declined: no",
+    )
+    assert.strictEqual(at("https://llm.example/v1"), at("http://127.0.0.1:41235/v1"))
     assert.deepStrictEqual(shotOf(played), { input: "What?", output: "Lyon" })
     assert.isNull(shotOf(failed))
     assert.strictEqual(shortened("abcdefghij", 4), "ab [… 6 characters left out …] ij")

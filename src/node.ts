@@ -47,6 +47,27 @@ export { backend }
 export type { BackendName }
 export { backendNames } from "./tensor/backend/names.ts"
 
+/** Bun's own `undici` lacks what Effect's client needs, so there `fetch` sends the requests, without Bun's time limit. */
+const clientOfBun = Effect.map(
+  Effect.promise(() => import("effect/http/FetchHttpClient")),
+  ({ Fetch, layer }) => {
+    const patient: typeof fetch = (url, init) => {
+      const withoutLimit: RequestInit & { readonly timeout: false } = { ...init, timeout: false }
+      return fetch(url, withoutLimit)
+    }
+    const sending = Effect.map(
+      HttpClient.HttpClient,
+      HttpClient.transform((response) => Effect.provideService(response, Fetch, patient)),
+    )
+    return Layer.effect(HttpClient.HttpClient, sending).pipe(Layer.provide(layer))
+  },
+)
+
+const clientOfNode = Effect.map(
+  Effect.promise(() => import("@effect/platform-node/NodeHttpClient")),
+  ({ layerUndici }) => layerUndici,
+)
+
 /**
  * Provides the HTTP client for language models. It waits for an answer as long as the setting `timeout_s` of the model
  * says, while Node's `fetch` stops after five minutes. Its modules, which are many, are loaded by the first request,
@@ -58,8 +79,8 @@ export const httpClient: Layer.Layer<HttpClient.HttpClient> = Layer.effect(
     const scope = yield* Effect.scope
     // The client keeps the context in which it is made, so it must not be that of the first request.
     const context = yield* Effect.context<never>()
-    const load = Effect.promise(() => import("@effect/platform-node/NodeHttpClient")).pipe(
-      Effect.flatMap(({ layerUndici }) => Layer.buildWithScope(layerUndici, scope)),
+    const load = (process.versions["bun"] === undefined ? clientOfNode : clientOfBun).pipe(
+      Effect.flatMap((layer) => Layer.buildWithScope(layer, scope)),
       Effect.updateContext<never, never>(() => context),
     )
     const loaded = yield* Effect.cached(Effect.map(load, Context.get(HttpClient.HttpClient)))

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process"
+import { once } from "node:events"
 import {
   cpSync,
   existsSync,
@@ -11,6 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs"
+import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -477,6 +479,27 @@ console.log(typeof ForeignEnv.command, result.digest)\n`,
     const { code, output } = await sh(runtime("deno"), words, project)
     assert.strictEqual(code, 2)
     assert.match(output, /^effect: Requires env access .*, run again with the --allow-env flag; --allow-all .*\n$/)
+  })
+
+  it("asks the server of a language model", async () => {
+    const message = { role: "assistant", content: "Rome" }
+    const answer = JSON.stringify({ model: "m", choices: [{ index: 0, message, finish_reason: "stop" }] })
+    const server = createServer((request, response) => void request.resume().once("end", () => response.end(answer)))
+    await once(server.listen(0, "127.0.0.1"), "listening")
+    const address = server.address()
+    const port = typeof address === "object" ? address?.port : undefined
+    writeFileSync(
+      join(project, "asks.yaml"),
+      `dataset: { items: [{ question: "What is the capital of Italy?", answer: Rome }] }
+agent: { type: memoryless_agent, lm_config: { model: m, base_url: "http://127.0.0.1:${port}/v1", max_retries: 0 } }
+scorers: [exact]\n`,
+    )
+    for (const [name, command, args] of runtimes) {
+      const words = ["eval", "asks.yaml", "--results-dir", `asked-in-${name}`, "--quiet", "--json"]
+      const output = await succeeds(command, [...args, join(installed, "bin/effect.js"), ...words], project)
+      assert.match(output, /"scorer":"exact".*"mean":1,/, name)
+    }
+    server.close()
   })
 
   it("gives the digest of Node, in code and by the command, and Node can replay its runs", async () => {

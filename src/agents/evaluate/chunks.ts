@@ -1,6 +1,6 @@
 /**
  * Defines the job that plays episodes of an evaluation on another machine. A chunk is a range of one agent's episodes.
- * `execute.ts` asks for chunks; `worker.ts` plays them. Chunks are the same in every process, so that a resumed evaluation
+ * `play.ts` asks for chunks; `worker.ts` plays them. Chunks are the same in every process, so that a resumed evaluation
  * asks for the same jobs again and gets answers that already exist.
  */
 import { Schema } from "effect"

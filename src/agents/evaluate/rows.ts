@@ -1,6 +1,6 @@
 /**
  * Makes the tables of an evaluation: a row for each episode and a row for each step. Their keys are those of the score
- * files of trainings. `jsonl` and `csv` encode rows as text, which `execute.ts` writes to files.
+ * files of trainings. `jsonl` and `csv` encode rows as text, which `play.ts` writes to files.
  *
  * @example
  * ```ts

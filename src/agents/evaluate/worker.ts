@@ -9,7 +9,7 @@ import { keptOpen } from "../../spread/cluster/opened.ts"
 import type * as Lms from "../lm/Lms.ts"
 import { chunkJob, type ChunkPayload } from "./chunks.ts"
 import { prepare } from "./Evaluations.ts"
-import { playChunk } from "./execute.ts"
+import { playChunk } from "./play.ts"
 
 /** Makes the code of a worker that plays chunks of evaluations. */
 export const evaluationHandler: Effect.Effect<Handler, never, Lms.LmNeeds | Scope.Scope> = Effect.gen(function* () {

@@ -4,12 +4,13 @@
  * with the same candidates. `Prompts.ts` calls it.
  */
 import { Clock, Effect, type Scope } from "effect"
-import { ConfigError, display, type Plain } from "../../base/config/Config.ts"
+import { ConfigError, type Plain } from "../../base/config/Config.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import { prettyJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { interval } from "../../base/statistics/intervals.ts"
 import { paired } from "../../base/statistics/paired.ts"
+import { refuseOther } from "../evaluate/resumed.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { isSpent } from "../lm/LmError.ts"
 import { callFiles } from "../lm/callFiles.ts"
@@ -116,7 +117,7 @@ const open = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Run.Opened<Progress, PromptsResult>, ExecuteError> {
   const before = yield* Journal.readEarlier(files)
   if (before.settings === undefined) yield* Journal.begin(files, identity)
-  else yield* refuseOther(identity, before.settings, source)
+  else yield* refuseOther(identity, before.settings, { source, what: "run" })
   Object.assign(spent, before.spent)
   const progress: Progress = {
     earlier: before.entries,
@@ -128,15 +129,6 @@ const open = Effect.fnUntraced(function* (
   }
   return { state: progress, resumedFromStep: files.resumed ? before.entries.size : null, seconds: before.seconds }
 })
-
-/** Fails if the settings in the first line of the journal differ from those of this run. */
-const refuseOther = (identity: Plain, before: Plain, source: string): Effect.Effect<void, ConfigError> => {
-  const keys = [...new Set([...Object.keys(identity), ...Object.keys(before)])]
-  const key = keys.find((one) => JSON.stringify(identity[one]) !== JSON.stringify(before[one]))
-  if (key === undefined) return Effect.void
-  const problem = `the run was started with ${display(before[key])}, found ${display(identity[key])}; start a new run without --resume`
-  return Effect.fail(ConfigError.at({ source }, key, problem))
-}
 
 const learn = Effect.fnUntraced(function* (prepared: PreparedPrompts, progress: Progress) {
   const { files, recording } = yield* CurrentRun

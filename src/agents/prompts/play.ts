@@ -162,7 +162,7 @@ interface PlayerState {
   readonly playing: Playing
   readonly files: RunFiles
   /** Appends a line to the journal. */
-  readonly write: Effect.Success<ReturnType<typeof Journal.journal>>
+  readonly write: Effect.Success<ReturnType<typeof Journal.open>>
   /** The positions of the answers in the journal of an earlier process. */
   readonly earlier: ReadonlyMap<string, Part>
   readonly appendTrain: AppendText
@@ -276,7 +276,7 @@ const reflect = Effect.fnUntraced(function* (
 /** Makes the player of a run. `earlier` has the positions of the answers in the journal of an earlier process. */
 export const makePlayer = Effect.fnUntraced(function* (playing: Playing, earlier: ReadonlyMap<string, Part>) {
   const { files } = yield* CurrentRun
-  const write = yield* Journal.journal(files)
+  const write = yield* Journal.open(files)
   const appendTrain = yield* files.appending(Layout.trainRollouts)
   const maps = { endings: new Map<number, Ended>(), asked: new Map<string, string>() }
   const state: PlayerState = { playing, files, write, earlier, appendTrain, ...maps, count: 0 }

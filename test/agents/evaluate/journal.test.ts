@@ -23,7 +23,7 @@ describe("the journal of an evaluation", () => {
       yield* Effect.scoped(
         Effect.gen(function* () {
           yield* Journal.begin(run, { seed: 1 })
-          const add = yield* Journal.journal(run)
+          const add = yield* Journal.open(run)
           yield* Effect.forEach(entries, add)
         }),
       )
@@ -31,12 +31,15 @@ describe("the journal of an evaluation", () => {
       const earlier = yield* Journal.readEarlier(run)
       assert.isAbove(yield* run.size("played.jsonl"), 3 * 40_000)
       assert.isBelow(JSON.stringify(earlier).length, 1000)
-      assert.deepInclude(earlier, { evaluation: { seed: 1 }, spent: spentOf(9), seconds: 2 })
+      assert.deepInclude(earlier, { settings: { seed: 1 }, spent: spentOf(9), seconds: 2 })
       assert.deepStrictEqual(
-        earlier.entries.map(({ agent, index }) => [agent, index]),
-        [2, 0, 1].map((index) => ["one", index]),
+        [...earlier.entries.keys()],
+        [2, 0, 1].map((index) => Journal.keyOf("one", index)),
       )
-      assert.deepStrictEqual(yield* Effect.forEach(earlier.entries, (kept) => Journal.readAgain(run, kept)), entries)
+      assert.deepStrictEqual(
+        yield* Effect.forEach(earlier.entries.values(), (kept) => Journal.readAgain(run, kept)),
+        entries,
+      )
     }),
   )
 
@@ -45,7 +48,7 @@ describe("the journal of an evaluation", () => {
     yield* Effect.scoped(
       Effect.gen(function* () {
         yield* Journal.begin(run, { seed: 1 })
-        const add = yield* Journal.journal(run)
+        const add = yield* Journal.open(run)
         yield* Effect.forEach([2, 0, 1], (index) => Effect.flatMap(entry(index), add))
       }),
     )
@@ -75,8 +78,8 @@ describe("the journal of an evaluation", () => {
       yield* run.write("played.jsonl", `${[head, ...others].join("\n")}\n`)
       const { entries } = yield* Journal.readEarlier(run)
       assert.deepStrictEqual(
-        entries.map(({ index }) => index),
-        [0, 1],
+        [...entries.keys()],
+        [0, 1].map((index) => Journal.keyOf("one", index)),
       )
     }),
   )

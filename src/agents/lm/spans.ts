@@ -40,8 +40,8 @@ const failureOf = (cause: Cause.Cause<unknown>): string => {
   return Cause.hasInterruptsOnly(cause) ? "interrupted" : "defect"
 }
 
-/** Makes the failure that a span reports instead of the error, whose message may quote what a model wrote. */
-const withoutTexts = (cause: Cause.Cause<unknown>): Exit.Exit<never, Error> => {
+/** Makes the failure that a span reports instead of the error, whose message may quote what a model or a server wrote. */
+export const withoutTexts = (cause: Cause.Cause<unknown>): Exit.Exit<never, Error> => {
   const failure = new Error(failureOf(cause))
   failure.stack = ""
   return Exit.fail(failure)

@@ -161,6 +161,35 @@ describe("effect eval with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
   )
 })
 
+describe("a failed effect eval with OTEL_EXPORTER_OTLP_ENDPOINT", () => {
+  it.live("sends the kind of the failure, but not its message", () =>
+    inFolder((folder) =>
+      Effect.gen(function* () {
+        const { url, requests, spans } = yield* collector
+        const model = yield* serveHttp((_, response) => {
+          response.writeHead(401).end('{"error":{"message":"You asked for the capital of Italy."}}')
+        })
+        yield* withVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${url}/v1/traces` })
+        const asking = tasks.replace('"scripted:echo"', `m, base_url: "${model.url}", max_retries: 0`)
+        const file = write(folder, "tasks.yaml", asking)
+        const { code, stderr } = yield* Effect.promise(() =>
+          effect(["eval", file, "--results-dir", join(folder, "results"), "--quiet"]),
+        )
+        assert.strictEqual(code, 1)
+        assert.include(stderr, "You asked for the capital of Italy.")
+        const failed = spans().filter(({ status }) => status.code === 2)
+        assert.includeMembers(
+          failed.map(({ name }) => name),
+          ["chat m", "invoke_agent memoryless_agent", "effect-rl.episode", "effect-rl.run"],
+        )
+        const text = requests.map(({ text }) => text).join("\n")
+        assert.include(text, "unauthorised")
+        assert.notInclude(text, "capital")
+      }),
+    ),
+  )
+})
+
 describe("the variables of OpenTelemetry", () => {
   it.effect("are off without a collector, and wrong ones are named without their value", () =>
     Effect.gen(function* () {

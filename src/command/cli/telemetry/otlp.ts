@@ -1,14 +1,33 @@
 /** Exports telemetry by OTLP over HTTP, with Effect's own exporter. `telemetry.ts` loads this module only if it is needed. */
-import { ConfigProvider, Layer } from "effect"
+import { Cause, ConfigProvider, Effect, Exit, Layer, Tracer } from "effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Otlp from "effect/observability/Otlp"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
-import { spanOfRequest, TraceContent } from "../../../agents/lm/spans.ts"
+import { spanOfRequest, TraceContent, withoutTexts } from "../../../agents/lm/spans.ts"
 import type { TelemetryVariables } from "./variables.ts"
 
 const isListed = (list: string, word: string): boolean =>
   list.split(",").some((item) => item.trim().toLowerCase() === word)
+
+/** Replaces the errors with which spans end by their kind, because their messages may quote texts. */
+const namingErrors = Layer.effect(
+  Tracer.Tracer,
+  Effect.map(Tracer.Tracer, (tracer) =>
+    Tracer.make({
+      ...tracer,
+      span: (options) => {
+        const span = tracer.span(options)
+        const end = span.end.bind(span)
+        span.end = (time, exit) =>
+          end(time, Exit.isFailure(exit) && !isInterrupted(exit) ? withoutTexts(exit.cause) : exit)
+        return span
+      },
+    }),
+  ),
+)
+
+const isInterrupted = (exit: Exit.Failure<unknown, unknown>): boolean => Cause.hasInterruptsOnly(exit.cause)
 
 /** Makes the Layer that exports spans, metrics and logs as the variables of OpenTelemetry say. */
 export const layer = (variables: TelemetryVariables) => {
@@ -17,15 +36,17 @@ export const layer = (variables: TelemetryVariables) => {
     OTEL_PROPAGATORS: propagators = "tracecontext",
     TRACEPARENT,
   } = variables
-  const content = variables["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] ?? ""
+  const captured = variables["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] ?? ""
+  const content = /^(true|span_only|span_and_event)$/i.test(captured)
   const parent = TRACEPARENT === undefined ? null : spanOfRequest({ traceparent: TRACEPARENT })
+  const exporter = Otlp.layerFromConfig().pipe(
+    Layer.provide(FetchHttpClient.layer),
+    Layer.provide(protocol === "http/protobuf" ? OtlpSerialization.layerProtobuf : OtlpSerialization.layerJson),
+    Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: variables }))),
+  )
   return Layer.mergeAll(
-    Otlp.layerFromConfig().pipe(
-      Layer.provide(FetchHttpClient.layer),
-      Layer.provide(protocol === "http/protobuf" ? OtlpSerialization.layerProtobuf : OtlpSerialization.layerJson),
-      Layer.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: variables }))),
-    ),
-    Layer.succeed(TraceContent)(/^(true|span_only|span_and_event)$/i.test(content)),
+    content ? exporter : Layer.provideMerge(namingErrors, exporter),
+    Layer.succeed(TraceContent)(content),
     Layer.succeed(HttpClient.TracerPropagationEnabled)(isListed(propagators, "tracecontext")),
     parent === null ? Layer.empty : Layer.parentSpan(parent),
   )

@@ -10,7 +10,11 @@ import { notEnded, type Rollout, scoreOf, usageOf } from "../episode/Rollout.ts"
 export interface ImportedEpisode {
   /** The agent's name in the evaluation. */
   readonly agent: string
+  /** Tells apart agents of the same name; it is part of the name only if there are several. */
+  readonly variant: string
   readonly model: string | null
+  /** The set of tasks, which is part of a task's id only if there are several sets. */
+  readonly group: string
   readonly task: { readonly id: string; readonly metadata: Readonly<Record<string, unknown>> }
   /** The position among the episodes of the task, counted from 0, if the program recorded it. */
   readonly repeat: number | null

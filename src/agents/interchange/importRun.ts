@@ -1,7 +1,7 @@
 /**
  * Saves an evaluation that another program played as a run: a folder like that of our own evaluations, with its table, report and
- * rollouts. So `effect eval`, the page and exports work with it. The episodes are read twice: first for the names of agents and
- * scorers, which the run's config has.
+ * rollouts. So `effect eval`, the page and exports work with it. The episodes are read three times: for what tells agents and
+ * tasks apart, for the names of agents and scorers, which the run's config has, and to write them.
  */
 import { Clock, Effect, type Scope, Stream } from "effect"
 import type { ConfigError } from "../../base/config/Config.ts"
@@ -29,18 +29,22 @@ interface ImportOptions {
   readonly quiet: boolean
 }
 
-/** The agents and scorers of an evaluation, in the order in which they first appear. */
+/** The agents, tasks and scorers of an evaluation, in the order in which they first appear. */
 interface Contents {
-  readonly agents: Map<string, string | null>
-  readonly scorers: Set<string>
-  readonly tasks: Map<string, number>
-  episodes: number
-  repeats: number
+  /** The model of each agent, by the agent's name. */
+  readonly agents: ReadonlyMap<string, string | null>
+  readonly scorers: ReadonlySet<string>
+  /** The position of each task, by its id. */
+  readonly tasks: ReadonlyMap<string, number>
+  readonly episodes: number
+  readonly repeats: number
+  /** Returns an episode with the agent's name and the task's id that it has among all episodes. */
+  readonly named: (episode: ImportedEpisode) => ImportedEpisode
 }
 
 type ImportError = ConfigError | FormatError
 
-/** Saves the episodes as a run, and returns its result. Reads the stream twice. */
+/** Saves the episodes as a run, and returns its result. Reads the stream three times. */
 export const importRun = Effect.fnUntraced(function* <R>(
   episodes: Stream.Stream<ImportedEpisode, ImportError, R>,
   options: ImportOptions,
@@ -65,29 +69,55 @@ export const importRun = Effect.fnUntraced(function* <R>(
 
 const contentsOf = <R>(episodes: Stream.Stream<ImportedEpisode, ImportError, R>) =>
   Effect.gen(function* () {
-    const contents: Contents = { agents: new Map(), scorers: new Set(), tasks: new Map(), episodes: 0, repeats: 1 }
-    const repeatOf = counting()
-    yield* Stream.runForEach(episodes, (episode) =>
+    const variants = new Map<string, Set<string>>()
+    const groups = new Set<string>()
+    yield* Stream.runForEach(episodes, ({ agent, variant, group }) =>
       Effect.sync(() => {
-        const { agent, model, task, scores, row } = episode
-        contents.agents.set(agent, contents.agents.get(agent) ?? model)
-        for (const scorer of Object.keys(row?.scores ?? scores)) contents.scorers.add(scorer)
-        if (!contents.tasks.has(task.id)) contents.tasks.set(task.id, contents.tasks.size)
-        contents.repeats = Math.max(contents.repeats, repeatOf(episode) + 1)
-        contents.episodes++
+        variants.set(agent, (variants.get(agent) ?? new Set()).add(variant))
+        groups.add(group)
       }),
     )
+    const named = (episode: ImportedEpisode): ImportedEpisode => {
+      const { agent, variant, group, task } = episode
+      return {
+        ...episode,
+        agent: (variants.get(agent)?.size ?? 0) > 1 ? `${agent} ${variant}`.trim() : agent,
+        task: groups.size > 1 ? { ...task, id: `${group}/${task.id}` } : task,
+      }
+    }
+    const agents = new Map<string, string | null>()
+    const scorers = new Set<string>()
+    const tasks = new Map<string, number>()
+    let [count, repeats] = [0, 1]
+    const repeatOf = numbering()
+    yield* Stream.runForEach(Stream.map(episodes, named), (episode) =>
+      Effect.sync(() => {
+        const { agent, model, task, scores, row } = episode
+        agents.set(agent, agents.get(agent) ?? model)
+        for (const scorer of Object.keys(row?.scores ?? scores)) scorers.add(scorer)
+        if (!tasks.has(task.id)) tasks.set(task.id, tasks.size)
+        repeats = Math.max(repeats, repeatOf(episode).count)
+        count++
+      }),
+    )
+    const contents: Contents = { agents, scorers, tasks, episodes: count, repeats, named }
     return contents
   })
 
-/** Makes a function that numbers the episodes of each agent's tasks, unless the program recorded the number. */
-const counting = () => {
-  const counts = new Map<string, number>()
-  return ({ agent, task, repeat }: ImportedEpisode): number => {
+/**
+ * Makes a function that returns the number of an episode among those of its agent and task, and how many there were so far. The
+ * number is the recorded one, unless another episode has it.
+ */
+const numbering = () => {
+  const taken = new Map<string, Set<number>>()
+  return ({ agent, task, repeat }: ImportedEpisode) => {
     const key = JSON.stringify([agent, task.id])
-    const count = counts.get(key) ?? 0
-    counts.set(key, count + 1)
-    return repeat ?? count
+    const numbers = taken.get(key) ?? new Set<number>()
+    taken.set(key, numbers)
+    let number = repeat !== null && !numbers.has(repeat) ? repeat : numbers.size
+    while (numbers.has(number)) number++
+    numbers.add(number)
+    return { repeat: number, count: numbers.size }
   }
 }
 
@@ -124,7 +154,7 @@ const specOf = ({ agents, scorers, tasks, repeats, episodes }: Contents, options
 /** Writes the tables, the rollouts and the scores of all episodes. */
 const writeAll = Effect.fnUntraced(function* <R>(
   episodes: Stream.Stream<ImportedEpisode, ImportError, R>,
-  { agents, tasks }: Contents,
+  { agents, tasks, named }: Contents,
   rows: Array<EpisodeRow>,
 ) {
   const { files, recording } = yield* CurrentRun
@@ -133,16 +163,16 @@ const writeAll = Effect.fnUntraced(function* <R>(
   const table = yield* files.appending(Layout.evaluation.episodes)
   const steps = yield* files.appending(Layout.evaluation.steps)
   const counts = new Map<string, number>()
-  const repeatOf = counting()
+  const repeatOf = numbering()
   yield* Stream.runForEach(
-    episodes,
+    Stream.map(episodes, named),
     Effect.fnUntraced(function* (episode) {
       const { agent, model } = episode
       const seenEpisodes = names.indexOf(agent)
       const index = counts.get(agent) ?? 0
       counts.set(agent, index + 1)
       const task = tasks.get(episode.task.id) ?? 0
-      const played = playedOf(episode, { index, task, repeat: repeatOf(episode) })
+      const played = playedOf(episode, { index, task, repeat: repeatOf(episode).repeat })
       const row = rowOf(episode, played)
       rows.push(row)
       for (const rollout of played.rollouts) yield* rollouts[seenEpisodes](Rollouts.line(rollout))

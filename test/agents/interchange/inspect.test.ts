@@ -203,6 +203,7 @@ describe("logs of Inspect that we write", () => {
   it("are read again with tokens, log-probabilities, tools and scores", async () => {
     const [first, second] = await inArchive(await written())
     assert.deepEqual([first.agent, first.model, first.task.id, first.repeat], ["mine", "small", "france", 0])
+    assert.deepEqual([first.variant, first.group], ["mine", "capitals"])
     assert.deepEqual([first.scores, first.answer, first.target], [{ exact: 1 }, "Paris", "Paris"])
     assert.deepEqual(first.usage, { inputTokens: 7, outputTokens: 3 })
     const { steps } = first.rollouts[0]

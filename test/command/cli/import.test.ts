@@ -118,6 +118,35 @@ describe("effect import", () => {
       assert.deepEqual(json(join(folder, runDir, "config.json")).kind, "evaluation")
     }))
 
+  it("tells apart tasks, solvers and repeated samples of several logs", () =>
+    withFolder(async (folder) => {
+      const log = (name: string, task: string, solver: string, value: string) =>
+        writeJson(join(folder, "logs", `${name}.json`), {
+          version: 2,
+          status: "success",
+          eval: { task, solver, model: "some/model" },
+          samples: [{ id: 1, epoch: 1, input: "?", target: "", messages: [], scores: { match: { value } } }],
+        })
+      log("a", "sums", "generate", "C")
+      log("b", "sums", "react", "I")
+      log("c", "sums", "react", "C")
+      log("d", "words", "react", "I")
+      const { runDir } = await imported(folder, "logs")
+      const rows = readFileSync(join(folder, runDir, "episodes.jsonl"), "utf8")
+        .trim()
+        .split("\n")
+      assert.deepEqual(
+        rows.map((row) => JSON.parse(row)).map(({ agent, env_id, task, repeat }) => [agent, env_id, task, repeat]),
+        [
+          ["some/model generate", "sums/1", 0, 0],
+          ["some/model react", "sums/1", 0, 0],
+          ["some/model react", "sums/1", 0, 1],
+          ["some/model react", "words/1", 1, 0],
+        ],
+      )
+      assert.deepEqual(meansOf(folder, runDir).get("some/model react")?.[0], ["match", 0.25])
+    }))
+
   it("refuses other files with their names", () =>
     withFolder(async (folder) => {
       const problem = async (...args: ReadonlyArray<string>) => {

@@ -54,7 +54,9 @@ export const episodeOf = Effect.fnUntraced(function* ({
   const type = exception?.exception_type ?? "Error"
   return {
     agent: row?.agent ?? trial?.agent_info?.name ?? trajectory.agent.name,
+    variant: "",
     model: rollouts[0].meta.model,
+    group: "",
     task: { id, metadata: row?.metadata ?? {} },
     repeat: row?.repeat ?? null,
     scores: trial !== undefined || first === null ? rewards : { score: first },

@@ -98,6 +98,7 @@ export const InspectHeader = Schema.Struct({
   eval: Schema.Struct({
     task: Schema.String,
     model: Schema.String,
+    solver: optional(Schema.String),
     metadata: optional(Metadata),
   }),
 })

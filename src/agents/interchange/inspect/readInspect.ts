@@ -134,7 +134,9 @@ const episodeOf = (sample: InspectSample, header: InspectHeader): ImportedEpisod
   const usages = sample.model_usage ?? {}
   return {
     agent: agentOf(header),
+    variant: header.eval.solver ?? "",
     model,
+    group: header.eval.task,
     task: { id, metadata: sample.metadata ?? {} },
     repeat: Math.max(0, sample.epoch - 1),
     scores: scores.values,

@@ -91,7 +91,9 @@ const trainingRows = () => {
     tasks.set(meta.envId, known)
     const episode = {
       agent: meta.agent,
+      variant: "",
       model: meta.model,
+      group: "",
       task: { id: meta.envId, metadata: {} },
       repeat: null,
       scores: { score: scoreOf(rollouts[0]) },

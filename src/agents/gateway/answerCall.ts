@@ -259,7 +259,8 @@ const streamed = Effect.fnUntraced(function* (
   const failure = Effect.map(Fiber.await(fiber), (exit) => {
     if (Exit.isSuccess(exit)) return new Uint8Array()
     const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-    return utf8.encode(protocol.failureEvent(error === undefined ? internalError : toGatewayError(error)))
+    // The server may have stopped within an event, which the empty line ends.
+    return utf8.encode(`\n\n${protocol.failureEvent(error === undefined ? internalError : toGatewayError(error))}`)
   })
   const pieces = Stream.concat(Stream.fromIterable(first), Stream.fromPull(Effect.succeed(pull)))
   return HttpServerResponse.stream(Stream.concat(pieces, Stream.fromEffect(failure)), eventStream)

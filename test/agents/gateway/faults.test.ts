@@ -84,3 +84,44 @@ describe("a server that goes wrong", () => {
       }).pipe(Effect.provide(machine)),
   )
 })
+
+/** Tells whether an answer, or the last event of a stream, is an error in the form of any protocol. */
+const isError = (text: string): boolean => {
+  const last = text.trim().split("\n\n").at(-1) ?? ""
+  const value = parsedJson(last.replace(/^event: .*\n/, "").replace(/^data: /, ""))
+  return isPlain(value) && (isPlain(value["error"]) || value["type"] === "error")
+}
+
+describe("a server of another protocol that goes wrong", () => {
+  const passed = [
+    { path: "responses", body: { model: "m", input: "Hi" }, more: {}, options: { responses: "passed" as const } },
+    {
+      path: "messages",
+      body: { model: "m", max_tokens: 5, messages },
+      more: { protocol: "anthropic" as const },
+      options: {},
+    },
+    // The server gets chat completions.
+    { path: "responses", body: { model: "m", input: "Hi" }, more: {}, options: {} },
+    { path: "messages", body: { model: "m", max_tokens: 5, messages }, more: {}, options: {} },
+  ]
+  const some = faults.filter(([name]) =>
+    /^(status (400|500)|a reset|an answer that breaks off|half an answer|an endless answer|a page)$/.test(name),
+  )
+  it.live.each(passed.flatMap((protocol, at) => some.map(([name, fault]) => ({ name, fault, protocol, at }))))(
+    "by $name is reported to the agent, whole and streamed ($at)",
+    ({ fault, protocol: { path, body, more, options } }) =>
+      Effect.gen(function* () {
+        const server = yield* serve({ say: () => "Hello you there", fault: () => fault })
+        const lm = yield* behind(server.url, { maxRetries: 1, maxAnswerMb: 0.05, ...more }, options)
+        const { baseUrl, key, calls } = yield* opened(lm)
+        for (const stream of [false, true]) {
+          const answer = yield* send(`${baseUrl}/${path}`, { key, body: JSON.stringify({ ...body, stream }) })
+          assert.isTrue(answer.status === 200 ? stream : answer.status >= 400)
+          const isPassed = fault.kind === "status" && answer.text === fault.body
+          assert.isTrue(isPassed || isError(answer.text), answer.text)
+        }
+        for (const { incomplete } of calls()) assert.isTrue(incomplete)
+      }).pipe(Effect.provide(machine)),
+  )
+})

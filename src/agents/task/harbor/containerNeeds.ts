@@ -134,21 +134,31 @@ export const readDockerfile = (text: string): PlainDockerfile | ContainerNeed =>
   return { workdir, copies }
 }
 
-/** Commands that install software on the computer on which they run, or get it from the network. */
+/** Commands that install software on the computer on which they run. */
 const installing: ReadonlyArray<RegExp> = [
   /\b(apt-get|apt|apk|yum|dnf|pacman|sudo|docker|podman|uv|uvx)(?=\s)/,
   /\b(pip3?|npm|pnpm|yarn|conda|mamba|cargo|gem|brew)\s+(install|add|ci|i)\b/,
-  /\b(curl|wget)\b.*https?:\/\/(?!localhost|127\.)/,
 ]
+const downloader = /\b(curl|wget)\b/
+const otherComputer = /https?:\/\/(?!localhost|127\.)/
+
+/** Returns the part of a command that installs or downloads something. The searches take linear time, also in hostile texts. */
+const installedBy = (command: string): string | undefined => {
+  for (const pattern of installing) {
+    const found = pattern.exec(command)?.[0]
+    if (found !== undefined) return found.replace(/\s+/g, " ")
+  }
+  const download = downloader.exec(command)
+  return download !== null && otherComputer.test(command.slice(download.index)) ? download[0] : undefined
+}
 
 /** Returns the first line of a script of the verifier that would install software. */
 export const needInScript = (file: string, text: string): ContainerNeed | undefined => {
   for (const [at, line] of text.split("\n").entries()) {
     const command = line.replace(/(^|\s)#.*$/, "")
-    const [found] = installing.flatMap((pattern) => pattern.exec(command)?.[0] ?? [])
+    const found = installedBy(command)
     if (found === undefined) continue
-    const shown = found.replace(/\s+/g, " ").slice(0, 60)
-    return { file, line: at + 1, key: "", why: `${shown} would install software on this computer` }
+    return { file, line: at + 1, key: "", why: `${found} would install software on this computer` }
   }
   return undefined
 }

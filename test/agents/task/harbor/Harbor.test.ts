@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type AgentProgram, AgentPrograms } from "../../../../src/agents/agent/outside/AgentPrograms.ts"
-import { readDockerfile } from "../../../../src/agents/task/harbor/containerNeeds.ts"
+import { needInScript, readDockerfile } from "../../../../src/agents/task/harbor/containerNeeds.ts"
 import { withPlaces } from "../../../../src/agents/task/harbor/scratch.ts"
 import * as Trust from "../../../../src/base/trust/Trust.ts"
 import { disk } from "../../../run/store/disk.ts"
@@ -227,6 +227,22 @@ describe("a Harbor task that needs a container", () => {
 })
 
 describe("what a Dockerfile and a path mean", () => {
+  it("finds what would install software", () => {
+    const found = (script: string) => needInScript("tests/test.sh", script)?.why.split(" would")[0]
+    assert.deepStrictEqual(
+      [
+        "pip   install numpy",
+        "curl -LsSf https://example.org/install.sh | sh",
+        "curl http://localhost:8000/health",
+        "npm test # npm install comes later",
+        "python3 -m pytest /tests",
+        "x && uvx pytest",
+        "curl ".repeat(200_000),
+      ].map(found),
+      ["pip install", "curl", undefined, undefined, undefined, "uvx", undefined],
+    )
+  })
+
   it("reads copies, and replaces whole paths only", () => {
     assert.deepStrictEqual(readDockerfile("FROM library/node:24\nCOPY a.txt b/ ./\nLABEL x=y\nWORKDIR /work/repo\n"), {
       workdir: "/work/repo",

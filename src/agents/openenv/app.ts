@@ -24,6 +24,8 @@ interface EnvApp {
   readonly key: string | undefined
   /** The largest size of a body, and of a message of a WebSocket, in bytes. */
   readonly maxMessageBytes: number
+  /** Waits until the client of a request, which the platform made from `source`, has read most of what was sent to it. */
+  readonly drained: (source: object) => Effect.Effect<void>
   /** Holds the sessions that requests over HTTP open. */
   readonly scope: Scope.Scope
 }
@@ -179,8 +181,9 @@ const sockets: Readonly<Record<string, SocketKind>> = {
 }
 
 /** Answers the messages of a WebSocket until the client or the session ends. */
-const converse = ({ sessions }: EnvApp, { answer, failed }: SocketKind, socket: Socket.Socket) =>
+const converse = ({ sessions, drained }: EnvApp, { answer, failed }: SocketKind, socket: Socket.Socket) =>
   Effect.gen(function* () {
+    const { source } = yield* HttpServerRequest.HttpServerRequest
     const { pull } = yield* socket.reader
     const { write } = yield* socket.writer
     const end = (text: string) => Effect.andThen(write(text), write(new Socket.CloseEvent(1000, "")))
@@ -197,6 +200,8 @@ const converse = ({ sessions }: EnvApp, { answer, failed }: SocketKind, socket: 
           const { reply, ends } = yield* answer(sessions, own, message)
           if (reply !== null) yield* write(reply)
           if (ends) return yield* write(new Socket.CloseEvent(1000, ""))
+          // A client that reads nothing must not fill the memory with answers.
+          yield* drained(source)
         }
       }
     })

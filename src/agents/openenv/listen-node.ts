@@ -1,5 +1,5 @@
 /** Serves an env by OpenEnv's protocol with Node's HTTP server. */
-import { createServer } from "node:http"
+import { createServer, IncomingMessage } from "node:http"
 import { hostname } from "node:os"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, type Scope } from "effect"
@@ -38,6 +38,23 @@ const defaults: EnvServerOptions = {
 /** How long a client may take to send a request with its body. */
 const requestMillis = 60_000
 
+/** The number of bytes that may wait for a client to read them. */
+const mostUnread = 2 ** 20
+
+const drained = (source: object): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const socket = source instanceof IncomingMessage ? source.socket : undefined
+    if (socket === undefined || socket.destroyed || socket.writableLength < mostUnread) return resume(Effect.void)
+    const stop = () => void socket.off("drain", done).off("close", done)
+    const done = (): void => {
+      stop()
+      resume(Effect.void)
+    }
+    socket.on("drain", done)
+    socket.on("close", done)
+    return Effect.sync(stop)
+  })
+
 /** The number of connections besides those of sessions. More are closed at once. */
 const moreConnections = 64
 
@@ -60,7 +77,9 @@ export const listen = Effect.fnUntraced(function* (
   const sessions = new EnvSessions(env, { most, idleSeconds }, seed)
   const guard = { host, machine: hostname(), allowed: allowedHosts }
   // Effect makes the fibers of requests uninterruptible. The session of a client that hangs up must end at once.
-  const app = Effect.interruptible(makeApp({ sessions, guard, key, maxMessageBytes, scope: yield* Effect.scope }))
+  const app = Effect.interruptible(
+    makeApp({ sessions, guard, key, maxMessageBytes, drained, scope: yield* Effect.scope }),
+  )
   yield* Layer.build(Layer.provide(HttpServer.serve(app), listening)).pipe(
     Effect.mapError(({ cause }) => {
       const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"

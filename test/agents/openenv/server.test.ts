@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { CartPole } from "../../../src/index.ts"
+import { CartPole, servedTasks, TaskSet, TextEnv } from "../../../src/index.ts"
 import { servedNumbers } from "../../../src/rl/env/openenv/ServedNumbers.ts"
 import { connect, echo, post, request, served } from "./support.ts"
 
@@ -130,6 +130,38 @@ describe("a session of a server of OpenEnv", () => {
       assert.deepStrictEqual(yield* Effect.promise(other.next), idle)
       assert.deepStrictEqual(yield* Effect.promise(other.next), { closed: 1000 })
       assert.deepStrictEqual(yield* third.ask(step("on")), observation({ text: "on" }, 0))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("waits for a client that does not read", () =>
+    Effect.gen(function* () {
+      let steps = 0
+      const long = TextEnv.make({
+        id: "long",
+        type: "long",
+        begin: () => ({ state: null, observation: "" }),
+        step: (state) => {
+          steps++
+          const observation = "x".repeat(2 ** 16)
+          return { state, observation, feedback: { score: 0, target: null, message: "" }, terminated: false }
+        },
+      })
+      const url = yield* served(yield* servedTasks(TaskSet.of("long", [long])))
+      const { ask, send, pause, resume, next } = yield* connect(`${url}/ws`)
+      yield* ask({ type: "reset" })
+      pause()
+      const all = 600
+      for (let at = 0; at < all; at++) send(step("on"))
+      const other = yield* connect(`${url}/ws`)
+      // Once the first session does nothing during many requests of the other one, it waits.
+      for (let still = 0, before = -1; still < 100; still = steps === before ? still + 1 : 0) {
+        before = steps
+        yield* other.ask({ type: "state" })
+      }
+      assert.isBelow(steps, all)
+      resume()
+      for (let at = 0; at < all; at++) yield* Effect.promise(next)
+      assert.strictEqual(steps, all)
     }).pipe(Effect.scoped),
   )
 

@@ -71,6 +71,9 @@ export interface Client {
   readonly next: () => Promise<unknown>
   readonly ask: (message: unknown) => Effect.Effect<unknown>
   readonly hangUp: () => void
+  /** Stops reading what the server sends, or goes on. */
+  readonly pause: () => void
+  readonly resume: () => void
 }
 
 /** Opens a WebSocket until the scope closes. */
@@ -105,7 +108,8 @@ export const connect = (
           send(message)
           return next()
         })
-      return { send, next, ask, hangUp: () => socket.terminate() }
+      const hangUp = () => socket.terminate()
+      return { send, next, ask, hangUp, pause: () => socket.pause(), resume: () => socket.resume() }
     }),
   )
 

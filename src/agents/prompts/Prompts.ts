@@ -16,26 +16,17 @@
 import { Effect, type Path, Schema, type Scope } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import * as Agents from "../agent/Agents.ts"
-import { withStartTexts } from "../agent/internal/namedTexts.ts"
 import { inject } from "../agent/internal/prompts.ts"
-import {
-  checkAll,
-  ConfigError,
-  decode,
-  type DecodeOptions,
-  isPlain,
-  overridden,
-  type Plain,
-} from "../../base/config/Config.ts"
+import { ConfigError, type DecodeOptions, isPlain, type Plain } from "../../base/config/Config.ts"
 import { withPlaces } from "../../base/config/places.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import type { FormatError } from "../../base/formats/FormatError.ts"
 import { agentIdentity, openParts, scorerIdentity } from "../evaluate/openParts.ts"
+import { type ConfigPlace, readSections } from "../evaluate/readSections.ts"
 import * as Scorers from "../evaluate/Scorers.ts"
 import { priceOf } from "../lm/middleware/budgeted.ts"
 import { Lm } from "../lm/Lm.ts"
-import { shownKey } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type * as Lms from "../lm/Lms.ts"
 import * as Datasets from "../task/Datasets.ts"
@@ -58,13 +49,6 @@ export type PromptsError = ExecuteError | ConfigError | AgentError | DatasetErro
 
 export type PromptsNeeds = RunStore | Recorder | Lms.LmNeeds
 
-interface ConfigPlace {
-  /** The folder from which relative paths of data sets and prompts start; by default the current one. */
-  readonly baseDir?: string
-  /** Where each key was written, for error messages: maps `agent.historyK` to `prompts.yaml:7`. */
-  readonly lines?: ReadonlyMap<string, string>
-}
-
 /**
  * Runs the search that a config describes, and returns its result. If the service `RunStore` resumes a stopped run, only the
  * missing episodes are played.
@@ -84,8 +68,6 @@ const whole = Schema.Struct({
   testDataset: Datasets.DatasetConfig,
 })
 
-const datasetKeys = ["dataset", "validationDataset", "testDataset"] as const
-
 /** Opens the agent, the data sets and the models of a run. Nothing is played or written yet. */
 const prepare = (
   config: unknown,
@@ -93,25 +75,17 @@ const prepare = (
 ): Effect.Effect<PreparedPrompts, PromptsError, Lms.LmNeeds | Scope.Scope> =>
   Agents.withOwnKinds(config, (named) => prepareNamed(named, place))
 
-/** Reads the config, and checks the sections of the agent and the data sets, so that one error lists all problems. */
-const readSections = Effect.fnUntraced(function* (config: unknown, { baseDir = ".", lines = new Map() }: ConfigPlace) {
+/** Reads the config, and checks its sections. */
+const sectionsOf = Effect.fnUntraced(function* (config: unknown, place: ConfigPlace) {
   const options = yield* RunOptions
   const source = options.source === "Train.run" ? "Prompts.fromConfig" : options.source
-  const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value: written, from } = yield* overridden(config, { lines, overrides, source, whole })
-  const value = yield* withStartTexts(written, { ...from, baseDir })
-  const reading = decode(Whole, { name: options.name, ...value }, from)
-  yield* checkAll([
-    reading,
-    Agents.decode(value.agent ?? {}, { ...from, prefix: ["agent"], baseDir }),
-    ...datasetKeys
-      .filter((key) => key === "dataset" || (value[key] ?? null) !== null)
-      .map((key) => Datasets.decode(value[key] ?? {}, { ...from, prefix: [key] })),
-  ])
-  return { ...(yield* reading), from, baseDir, source }
+  const datasets = ["dataset", "validationDataset", "testDataset"]
+  const read = yield* readSections(config, { ...place, source, schema: Whole, whole, datasets, required: ["dataset"] })
+  const { sections, from, baseDir } = read
+  return { ...sections, from, baseDir, source }
 })
 
-type Sections = Effect.Success<ReturnType<typeof readSections>>
+type Sections = Effect.Success<ReturnType<typeof sectionsOf>>
 
 /** Opens the data sets, and returns their tasks, with their configs for `config.yaml`. */
 const openSets = Effect.fnUntraced(function* (sections: Sections, parts: LearnerOpening["parts"]) {
@@ -159,7 +133,7 @@ const prepareNamed = Effect.fnUntraced(function* (
   config: unknown,
   place: ConfigPlace,
 ): Effect.fn.Return<PreparedPrompts, PromptsError, Lms.LmNeeds | Scope.Scope> {
-  const sections = yield* readSections(config, place)
+  const sections = yield* sectionsOf(config, place)
   const { from, baseDir, source } = sections
   const parts = yield* openParts(from, baseDir)
   const { settings, sets, configs } = yield* openSets(sections, parts)

@@ -1,15 +1,14 @@
 /** Trains the agent that a config describes: opens its data sets, model and agent, and passes them to `execute.ts`. */
 import { Effect, Schema, type Scope } from "effect"
 import * as Agents from "../agent/Agents.ts"
-import { withStartTexts } from "../agent/internal/namedTexts.ts"
-import { checkAll, decode, type DecodeOptions, overridden, sourceOf } from "../../base/config/Config.ts"
+import { type DecodeOptions, sourceOf } from "../../base/config/Config.ts"
 import { withPlaces } from "../../base/config/places.ts"
 import * as Datasets from "../task/Datasets.ts"
 import { agentIdentity, openParts } from "../evaluate/openParts.ts"
+import { type ConfigPlace, readSections } from "../evaluate/readSections.ts"
 import { priceOf } from "../lm/middleware/budgeted.ts"
 import { isKeyItself } from "../lm/providers/keys.ts"
 import { Lm } from "../lm/Lm.ts"
-import { shownKey } from "../lm/LmConfig.ts"
 import type * as Lms from "../lm/Lms.ts"
 import { RunOptions, sentTraining } from "../../run/RunOptions.ts"
 import { execute, type AgentTrainingNeeds, type RuntimeError } from "./execute.ts"
@@ -35,14 +34,6 @@ const whole = Schema.Struct({
   agent: Agents.AgentConfig,
 })
 
-/** The origin of a config. */
-interface ConfigPlace {
-  /** The folder that relative paths of data sets and prompts start from; by default the current folder. */
-  readonly baseDir?: string
-  /** Where each key was written, for error messages: maps `agent.historyK` to `conf.yaml:7`. */
-  readonly lines?: ReadonlyMap<string, string>
-}
-
 /**
  * Makes an Effect that trains an agent and returns the result. The config is plain data, such as a parsed YAML file,
  * that describes the data sets, the agent and its model.
@@ -55,22 +46,17 @@ export const fromConfig = (
 
 const fromNamed = Effect.fnUntraced(function* (
   config: unknown,
-  { baseDir = ".", lines = new Map() }: ConfigPlace,
+  place: ConfigPlace,
 ): Effect.fn.Return<RuntimeResult, RuntimeError, AgentTrainingNeeds | Lms.LmNeeds | Scope.Scope> {
   const options = yield* RunOptions
-  // Saved configs have a placeholder instead of an API key. An override with this placeholder is ignored.
-  const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value: written, from } = yield* overridden(config, { lines, overrides, source: options.source, whole })
-  const value = yield* withStartTexts(written, { ...from, baseDir })
-  const agentFrom = { ...from, prefix: ["agent"], baseDir }
-  const reading = decode(Experiment, { name: options.name, ...value }, from)
-  const datasetKeys = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)
-  yield* checkAll([
-    reading,
-    ...datasetKeys.map((key) => Datasets.decode(value[key], { ...from, prefix: [key] })),
-    Agents.decode(value.agent ?? {}, agentFrom),
-  ])
-  const { trainDataset, validationDataset, agent, ...settings } = yield* reading
+  const { sections, from, agentFrom, baseDir } = yield* readSections(config, {
+    ...place,
+    source: options.source,
+    schema: Experiment,
+    whole,
+    datasets: ["trainDataset", "validationDataset"],
+  })
+  const { trainDataset, validationDataset, agent, ...settings } = sections
   const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
   const dataset = (config: unknown, key: string) =>
     config === undefined || config === null ? Effect.succeed(null) : openDataset(config, key)

@@ -13,6 +13,7 @@ import { doubleIntegrator } from "../src/rl/env/ui/doubleIntegrator.ts"
 import { lander } from "../src/rl/env/ui/lander.ts"
 import { mountainCar } from "../src/rl/env/ui/mountainCar.ts"
 import { pendulum } from "../src/rl/env/ui/pendulum.ts"
+import { scene } from "../src/rl/env/ui/scene.ts"
 import { brushOf, stageOf } from "../src/rl/env/ui/shapes.ts"
 
 /** Returns a value as JavaScript: data as JSON, and functions as their source text. */
@@ -31,7 +32,7 @@ const tidy = (value: unknown): string =>
 
 /** Returns the source texts by their names in `pageText.ts`. */
 export const pageTexts = (): Readonly<Record<string, string>> => {
-  const drawings = { acrobot, cartPole, doubleIntegrator, lander, mountainCar, pendulum }
+  const drawings = { acrobot, cartPole, doubleIntegrator, lander, mountainCar, pendulum, scene }
   const values = {
     brushOf,
     stageOf,

@@ -133,6 +133,7 @@ export const trainerThreads = (options: {
 export { layer as envPool } from "./rl/env/pool/pool-node.ts"
 
 /** Envs of Gymnasium, games of PettingZoo, and envs of programs in any language. */
+export { mjcfFile } from "./rl/env/mujoco/file-node.ts"
 export * as Gymnasium from "./rl/env/foreign/gymnasium-node.ts"
 export * as PettingZoo from "./rl/env/foreign/pettingzoo-node.ts"
 export * as ForeignEnv from "./rl/env/foreign/command-node.ts"

@@ -41,6 +41,7 @@ export const guide: ReadonlyArray<Topic> = [
       "own-algorithm": "Your own algorithm",
       "data-sets": "Data sets of transitions",
       "foreign-envs": "Gymnasium, other languages",
+      mujoco: "Bodies, by MuJoCo",
       trust: "Programs of configs",
     },
   },

@@ -56,7 +56,10 @@ export const open = (
   options: PartialBatchOptions = {},
 ): Effect.Effect<BatchEnv | AsyncBatchEnv, EnvError, Scope.Scope> =>
   Effect.flatMap(
-    attempt(() => complete(env, numEnvs, options), EnvError),
+    Effect.andThen(
+      env.prepare ?? Effect.void,
+      attempt(() => complete(env, numEnvs, options), EnvError),
+    ),
     (all): Effect.Effect<BatchEnv | AsyncBatchEnv, EnvError, Scope.Scope> =>
       env.open?.(numEnvs, all) ?? attempt(() => make(env, numEnvs, options), EnvError),
   )

@@ -84,6 +84,11 @@ export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O ext
   renderSvg?(state: State): string
   /** The text of an ES module that renders a state, received as JSON, on a canvas in a browser. See `Ui`. */
   readonly ui?: string
+  /**
+   * Loads what the env's functions need, such as a physics engine, once in each thread. `Batch.open` and the threads of
+   * `EnvPool` run it; before it has run, the functions throw.
+   */
+  readonly prepare?: Effect.Effect<void, EnvError>
   /** Makes a batch that is faster than `step` with equal results; `undefined` if it doesn't support the options. */
   batch?(numEnvs: number, options: EnvBatchOptions): BatchEnv | undefined
   /**

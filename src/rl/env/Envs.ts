@@ -26,10 +26,36 @@ import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
+import * as HalfCheetah from "./mujoco/bodies/HalfCheetah.ts"
+import * as Hopper from "./mujoco/bodies/Hopper.ts"
+import * as Walker2d from "./mujoco/bodies/Walker2d.ts"
+import * as Ant from "./mujoco/bodies/Ant.ts"
+import * as Swimmer from "./mujoco/bodies/Swimmer.ts"
+import * as Reacher from "./mujoco/bodies/Reacher.ts"
+import * as Pusher from "./mujoco/bodies/Pusher.ts"
+import * as InvertedPendulum from "./mujoco/bodies/InvertedPendulum.ts"
+import * as InvertedDoublePendulum from "./mujoco/bodies/InvertedDoublePendulum.ts"
+import * as Humanoid from "./mujoco/bodies/Humanoid.ts"
+import * as HumanoidStandup from "./mujoco/bodies/HumanoidStandup.ts"
 import { type EnvConfig, recipeOf } from "./recipe.ts"
 
-/** All built-in envs. Functions that take a list of envs accept your own list too. */
-export const builtIn: ReadonlyArray<Env> = [
+/** The bodies that MuJoCo simulates. They must be prepared before their functions are called, as `Batch.open` does. */
+export const bodies: ReadonlyArray<Env> = [
+  HalfCheetah.env,
+  Hopper.env,
+  Walker2d.env,
+  Ant.env,
+  Swimmer.env,
+  Reacher.env,
+  Pusher.env,
+  InvertedPendulum.env,
+  InvertedDoublePendulum.env,
+  Humanoid.env,
+  HumanoidStandup.env,
+]
+
+/** The built-in envs that need nothing else. */
+const plain: ReadonlyArray<Env> = [
   CartPole.env,
   Pendulum.env,
   MountainCar.env,
@@ -52,6 +78,9 @@ export const builtIn: ReadonlyArray<Env> = [
   TicTacToe.optimal,
   TicTacToe.selfPlay,
 ]
+
+/** All built-in envs. Functions that take a list of envs accept your own list too. */
+export const builtIn: ReadonlyArray<Env> = [...plain, ...bodies]
 
 /** Returns the config from which `fromConfig` makes this env; undefined for envs that no config can make. */
 export const envConfigOf = (env: Env): EnvConfig | undefined =>

@@ -24,6 +24,17 @@ import * as BitFlip from "./games/BitFlip.ts"
 import * as RepeatCue from "./games/RepeatCue.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as ApplePicker from "./grid/ApplePicker.ts"
+import * as HalfCheetah from "./mujoco/bodies/HalfCheetah.ts"
+import * as Hopper from "./mujoco/bodies/Hopper.ts"
+import * as Walker2d from "./mujoco/bodies/Walker2d.ts"
+import * as Ant from "./mujoco/bodies/Ant.ts"
+import * as Swimmer from "./mujoco/bodies/Swimmer.ts"
+import * as Reacher from "./mujoco/bodies/Reacher.ts"
+import * as Pusher from "./mujoco/bodies/Pusher.ts"
+import * as InvertedPendulum from "./mujoco/bodies/InvertedPendulum.ts"
+import * as InvertedDoublePendulum from "./mujoco/bodies/InvertedDoublePendulum.ts"
+import * as Humanoid from "./mujoco/bodies/Humanoid.ts"
+import * as HumanoidStandup from "./mujoco/bodies/HumanoidStandup.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
 import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
@@ -175,6 +186,17 @@ const makers: Readonly<Record<string, Maker>> = {
   BitFlip: maker(BitFlip.BitFlipOptions, BitFlip.make),
   RepeatCue: maker(RepeatCue.RepeatCueOptions, RepeatCue.make),
   TicTacToe: maker(TicTacToe.TicTacToeOptions, TicTacToe.make),
+  HalfCheetah: maker(HalfCheetah.HalfCheetahOptions, HalfCheetah.make),
+  Hopper: maker(Hopper.HopperOptions, Hopper.make),
+  Walker2d: maker(Walker2d.Walker2dOptions, Walker2d.make),
+  Ant: maker(Ant.AntOptions, Ant.make),
+  Swimmer: maker(Swimmer.SwimmerOptions, Swimmer.make),
+  Reacher: maker(Reacher.ReacherOptions, Reacher.make),
+  Pusher: maker(Pusher.PusherOptions, Pusher.make),
+  InvertedPendulum: maker(InvertedPendulum.InvertedPendulumOptions, InvertedPendulum.make),
+  InvertedDoublePendulum: maker(InvertedDoublePendulum.InvertedDoublePendulumOptions, InvertedDoublePendulum.make),
+  Humanoid: maker(Humanoid.HumanoidOptions, Humanoid.make),
+  HumanoidStandup: maker(HumanoidStandup.HumanoidStandupOptions, HumanoidStandup.make),
   Gymnasium: foreign(GymnasiumOptions, pythonProgram("effect_rl_env.py"), ({ gymnasium }, options) =>
     gymnasium(options),
   ),

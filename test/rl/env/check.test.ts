@@ -4,6 +4,7 @@ import { check } from "../../../src/rl/env/check.ts"
 import * as Env from "../../../src/rl/env/Env.ts"
 import * as Envs from "../../../src/rl/env/Envs.ts"
 import * as Space from "../../../src/rl/env/Space.ts"
+import { prepared } from "./prepared.ts"
 import type { Stream } from "../../../src/base/rng/Rng.ts"
 
 interface State {
@@ -27,6 +28,8 @@ const walk = (wrong: Partial<Env.EnvDefinition<State, Space.Discrete>>): Env.Env
   })
 
 const rulesOf = (env: Env.Env): ReadonlyArray<string> => check(env).map(({ rule }) => rule)
+
+prepared(Envs.builtIn)
 
 describe("checkEnv", () => {
   it.each(Envs.builtIn.map((env) => [env.id, env] as const))("finds nothing wrong with %s", (_id, env) => {

@@ -62,6 +62,7 @@ describe("an env of a config", () => {
         const said = envConfigOf(env)
         const read: unknown = toCamelCase(parse(stringify(toSnakeCase(said))))
         const again = yield* fromConfig(read, { source: "conf.yaml", prefix: ["env"] })
+        for (const { prepare } of [env, again]) yield* prepare ?? Effect.void
         assert.deepEqual(course(again), course(env), JSON.stringify(said))
       }),
     ),

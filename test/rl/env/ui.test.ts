@@ -14,6 +14,7 @@ import { discrete, sampleInto, sizeOf } from "../../../src/rl/env/Space.ts"
 import { trajectoriesJson, uiOf } from "../../../src/rl/env/ui/Ui.ts"
 import * as Wrapper from "../../../src/rl/env/Wrapper.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
+import { prepared } from "./prepared.ts"
 
 /** The functions of a ui module that RLtools' viewer calls. */
 interface Module {
@@ -88,6 +89,8 @@ const wrapped: ReadonlyArray<Env.Env> = [
   Wrapper.frameStack(CartPole.env, 2),
   Wrapper.stickyActions(KeyDoor.make({ size: 11, rooms: 5 })),
 ]
+
+prepared(builtIn)
 
 describe("the drawing of an env", () => {
   for (const env of [...builtIn, ...wrapped]) {

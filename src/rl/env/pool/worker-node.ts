@@ -109,6 +109,7 @@ try {
   const { total, first, count, autoReset, firstIndex } = start
   const env = await findEnv(start.place)
   const arrays = viewsOf(start.memory, env, total, first, count)
+  await Effect.runPromise(env.prepare ?? Effect.void)
   const batch = Batch.make(env, count, { autoReset, firstIndex: firstIndex + first, arrays })
   // The pool counts making the envs as the first command, so report that it is finished.
   finishCommand(condition.well)

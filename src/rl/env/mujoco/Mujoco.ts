@@ -1,0 +1,224 @@
+/**
+ * Makes envs whose bodies move as MuJoCo computes it, from any model in its format MJCF. They need the package
+ * `@mujoco/mujoco` (`npm install @mujoco/mujoco@3.14.0`), which is loaded when the first batch of them opens; no Python.
+ *
+ * @example
+ * ```ts
+ * import { Mujoco, Space } from "effect-rl"
+ *
+ * const ball = Mujoco.env({
+ *   id: "ball",
+ *   model: { xml: `<mujoco><worldbody><body><joint name="x" type="slide" axis="1 0 0"/><geom size="0.1"/></body></worldbody>
+ *     <actuator><motor joint="x" ctrlrange="-1 1"/></actuator></mujoco>` },
+ *   frameSkip: 5,
+ *   observationSpace: Space.box(-Infinity, Infinity, [2]),
+ *   actionSpace: Space.box(-1, 1),
+ *   maxSteps: 200,
+ *   reset: ({ data }, random) => {
+ *     data.qpos[0] = random.between(-1, 1)
+ *   },
+ *   observe: ({ data }) => [data.qpos[0], data.qvel[0]],
+ *   reward: ({ world, action }) => ({ near: -Math.abs(world.data.qpos[0]), control: -0.1 * action[0] ** 2 }),
+ * })
+ * ```
+ */
+import { Effect } from "effect"
+import type { Stream } from "../../../base/rng/Rng.ts"
+import { attempt } from "../../../base/config/attempt.ts"
+import { EnvError, invalid } from "../../../base/EnvError.ts"
+import { type Env, make } from "../Env.ts"
+import { type Box, sizeOf } from "../Space.ts"
+import { adapted } from "../ui/module.ts"
+import { picturesOf } from "../ui/pictures.ts"
+import { type Camera, scene } from "../ui/scene.ts"
+import { loadMujoco } from "./engine.ts"
+import { sceneOf } from "./sceneOf.ts"
+import type { Mjcf, MujocoWorld, Simulation } from "./Simulation.ts"
+
+export type { Mjcf, MujocoArrays, MujocoModel, MujocoWorld } from "./Simulation.ts"
+
+/** The state of an episode: all numbers from which MuJoCo goes on, and what the env's functions read after the last step. */
+export interface MujocoState {
+  readonly simulation: Float64Array
+  readonly observation: ReadonlyArray<number> | Float64Array
+  readonly measured: ReadonlyArray<number>
+  /** The terms of the last reward. */
+  readonly terms: Readonly<Record<string, number>>
+  /** The shapes for a picture, 11 numbers each: see `ui/scene.ts`. */
+  readonly scene: Float32Array
+}
+
+/** What a step did, for `reward` and `terminated`. */
+export interface MujocoStep {
+  /** The world after the step. */
+  readonly world: MujocoWorld
+  /** The action as the motors got it: within the bounds, and in single precision. */
+  readonly action: Float32Array
+  /** What `measure` returned before the step, and after it. */
+  readonly before: ReadonlyArray<number>
+  readonly after: ReadonlyArray<number>
+  /** The simulated seconds that a step of the env takes. */
+  readonly seconds: number
+}
+
+export interface MujocoDefinition extends Pick<Env<unknown, Box, Box>, "id" | "maxSteps" | "rewardThreshold"> {
+  /** The model, or an Effect that reads it: `mjcfFile("robot.xml")` of `effect-rl/node`. */
+  readonly model: Mjcf | Effect.Effect<Mjcf, EnvError>
+  /** The number of the simulation's steps in a step of the env, all with the same action. Default: 1. */
+  readonly frameSkip?: number
+  readonly observationSpace: Box
+  /** A number for each actuator of the model. Actions beyond the bounds are clipped to them. */
+  readonly actionSpace: Box
+  /** Changes positions and velocities at the start of an episode. Default: the model's own start. */
+  readonly reset?: (world: MujocoWorld, random: Stream) => void
+  readonly observe: (world: MujocoWorld) => ReadonlyArray<number> | Float64Array
+  /** Reads what a reward compares: a step receives what was measured before and after it. */
+  readonly measure?: (world: MujocoWorld) => ReadonlyArray<number>
+  /** Returns the terms of the reward, which is their sum. */
+  readonly reward: (step: MujocoStep) => Readonly<Record<string, number>>
+  /** Says whether a step ends the episode. Default: never. */
+  readonly terminated?: (step: MujocoStep) => boolean
+  /** Where pictures are taken from. Default: from the front, at the height of a knee. */
+  readonly camera?: Partial<Camera>
+}
+
+/** The largest `frameSkip`: more would be a mistake, and would take minutes. */
+const mostFrames = 10_000
+const usualCamera: Camera = { around: 0, above: 0.15, far: 4, at: [0, 0, 0.6], follows: 0 }
+const noMeasures: ReadonlyArray<number> = []
+
+/** Makes an env from a model and the functions that read its world. */
+export const env = (definition: MujocoDefinition): Env<MujocoState, Box, Box> => {
+  const { id, frameSkip = 1, observationSpace, actionSpace, maxSteps, rewardThreshold } = definition
+  if (!Number.isInteger(frameSkip) || frameSkip < 1 || frameSkip > mostFrames)
+    throw invalid(id, `frameSkip: expected a whole number from 1 to ${mostFrames}, found ${frameSkip}`)
+  let simulation: Simulation | undefined
+  const ready = (): Simulation => {
+    if (simulation !== undefined) return simulation
+    throw invalid(id, "MuJoCo is not loaded; open a batch by Batch.open, or run env.prepare")
+  }
+  const { at, ...functions } = functionsOf(definition, frameSkip, ready)
+  const pictures = picturesOf(id, scene, { ...usualCamera, ...definition.camera })
+  const made = {
+    ...make({
+      id,
+      observationSpace,
+      actionSpace,
+      ...(maxSteps !== undefined && { maxSteps }),
+      ...(rewardThreshold !== undefined && { rewardThreshold }),
+      ...functions,
+      renderText: (state) => pictures.renderText(state.scene),
+      renderSvg: (state) => pictures.renderSvg(state.scene),
+      ui: adapted(pictures.ui, { state: "state.scene" }),
+    }),
+    prepare: Effect.gen(function* () {
+      if (simulation !== undefined) return
+      const model = Effect.isEffect(definition.model) ? yield* definition.model : definition.model
+      const compile = yield* loadMujoco(id)
+      simulation = yield* attempt(() => checked(definition, compile(model)), EnvError)
+    }),
+  }
+  simulations.set(made, { ready, at })
+  return made
+}
+
+/** What belongs to an env besides its functions. */
+interface Access {
+  readonly ready: () => Simulation
+  readonly at: (start: MujocoStart) => MujocoState
+}
+
+// The key is the env itself, so that the env stays a record of functions.
+const simulations = new WeakMap<object, Access>()
+
+const accessOf = (env: Pick<Env, "id">): Access => {
+  const access = simulations.get(env)
+  if (access !== undefined) return access
+  throw invalid(env.id, "it was not made by Mujoco.env; pass the env without its wrappers")
+}
+
+/** Where a body is and how it moves. */
+export interface MujocoStart {
+  readonly qpos: ArrayLike<number>
+  readonly qvel: ArrayLike<number>
+  /** The accelerations from which MuJoCo's solver begins. Default: those of this start. */
+  readonly warmstart?: ArrayLike<number>
+}
+
+/** Returns the state of a loaded env (see `Env.prepare`) with these positions and velocities. */
+export const stateAt = (env: Env<MujocoState, Box, Box>, start: MujocoStart): MujocoState => accessOf(env).at(start)
+
+/**
+ * Returns the world of a loaded env in a state, for what an observation lacks, such as where the shapes are. The next call of a
+ * function of the env changes it.
+ */
+export const worldAt = (env: Env<MujocoState, Box, Box>, state: MujocoState): MujocoWorld => {
+  const simulation = accessOf(env).ready()
+  simulation.load(state.simulation)
+  simulation.forward()
+  return simulation.world
+}
+
+/** Returns the simulation unless its model does not fit to the env's spaces. */
+const checked = ({ id, actionSpace }: MujocoDefinition, simulation: Simulation): Simulation => {
+  const { nu } = simulation.world.model
+  if (sizeOf(actionSpace) === nu && nu > 0) return simulation
+  throw invalid(id, `actionSpace: the model has ${nu} actuators, but an action has ${sizeOf(actionSpace)} numbers`)
+}
+
+/** Returns the pure functions of an env: each of them goes on from the state that it gets. */
+const functionsOf = (
+  { measure = () => noMeasures, observe, reward, terminated = () => false, reset, actionSpace, id }: MujocoDefinition,
+  frameSkip: number,
+  ready: () => Simulation,
+): Pick<Env<MujocoState, Box, Box>, "reset" | "observe" | "step"> & Pick<Access, "at"> => {
+  const { low, high } = actionSpace
+  const stateOf = (simulation: Simulation, measured: ReadonlyArray<number>, terms: MujocoState["terms"]) => ({
+    simulation: simulation.save(),
+    // Copied, because what a function returns may be a view of MuJoCo's memory.
+    observation: observe(simulation.world).slice(),
+    measured,
+    terms,
+    scene: sceneOf(simulation.world),
+  })
+  return {
+    reset: (random) => {
+      const simulation = ready()
+      simulation.restart()
+      reset?.(simulation.world, random)
+      simulation.forward()
+      return stateOf(simulation, measure(simulation.world).slice(), {})
+    },
+    observe: ({ observation }) => observation,
+    step: (state, action) => {
+      const simulation = ready()
+      const { world } = simulation
+      simulation.load(state.simulation)
+      const taken = Float32Array.from(action, (value, at) => Math.min(Math.max(value, low[at]), high[at]))
+      world.data.ctrl.set(taken)
+      if (simulation.step(frameSkip)) return { state, reward: 0, terminated: false, truncated: true }
+      const after = measure(world).slice()
+      const seconds = frameSkip * world.model.opt.timestep
+      const step: MujocoStep = { world, action: taken, before: state.measured, after, seconds }
+      const terms = reward(step)
+      let sum = 0
+      for (const name in terms) sum += terms[name]
+      return { state: stateOf(simulation, after, terms), reward: sum, terminated: terminated(step) }
+    },
+    at: ({ qpos, qvel, warmstart }) => {
+      const simulation = ready()
+      const { model, data } = simulation.world
+      if (qpos.length !== model.nq || qvel.length !== model.nv)
+        throw invalid(
+          id,
+          `expected ${model.nq} positions and ${model.nv} velocities, found ${qpos.length} and ${qvel.length}`,
+        )
+      simulation.restart()
+      data.qpos.set(qpos)
+      data.qvel.set(qvel)
+      simulation.forward()
+      if (warmstart !== undefined) data.qacc_warmstart.set(warmstart)
+      return stateOf(simulation, measure(simulation.world).slice(), {})
+    },
+  }
+}

@@ -30,4 +30,16 @@ describe("effect export --to atif", () => {
       assert.include(twice.stderr, "--out out: expected a new or empty folder")
       assert.notInclude(readdirSync(folder).join(" "), ".out")
     }))
+
+  it("refuses an evaluation whose episodes all failed", () =>
+    withFolder(async (folder) => {
+      const sample = { id: 1, epoch: 1, input: "?", target: "", messages: [], error: { message: "no answer" } }
+      const log = { version: 2, status: "error", eval: { task: "t", model: "m" }, samples: [sample] }
+      const { runDir } = resultOf(
+        await effect(["import", write(folder, "log.json", JSON.stringify(log)), "--json"], folder),
+      )
+      const { code, stderr } = await effect(["export", runDir, "--to", "inspect"], folder)
+      assert.strictEqual(code, 2)
+      assert.include(stderr, "expected episodes with rollouts, found none; all episodes of the evaluation failed")
+    }))
 })

@@ -98,5 +98,10 @@ const filesOfEvaluation = Effect.fnUntraced(function* (run: string) {
       rowOf: ({ id }) => byId.get(id),
     })
   }
+  if (files.length === 0) {
+    return yield* usageError(
+      `${run}: expected episodes with rollouts, found none; all episodes of the evaluation failed`,
+    )
+  }
   return files
 })

@@ -28,8 +28,11 @@ interface Totals {
   readonly seconds: number
 }
 
-/** The journal of an earlier process. Only the positions of its lines are kept in memory, because the lines would not fit. */
-interface EarlierJournal {
+/**
+ * The journal of an earlier process. Only the positions of its lines are kept in memory, because the lines would not fit. It is
+ * no interface, because declarations of the journals would have to import an interface, and nothing else does.
+ */
+type EarlierJournal = {
   /** The settings in the first line; undefined if there is no journal. */
   readonly settings: Plain | undefined
   /** The positions of the other lines, by their keys, in the order of the file. */

@@ -8,6 +8,12 @@ import { messageOf, oneLine } from "../../../base/config/text.ts"
 import { type EnvError, invalid } from "../../../base/EnvError.ts"
 import type { Mjcf, MujocoArrays, MujocoWorld, Simulation } from "./Simulation.ts"
 
+/** The name of the package. Bundlers must not follow it: few pages and programs have the package. */
+const name = "@mujoco/mujoco"
+
+const importMujoco = (): Promise<typeof import("@mujoco/mujoco")> =>
+  import(/* webpackIgnore: true */ /* @vite-ignore */ name)
+
 let loaded: Promise<MainModule> | undefined
 
 const missing =
@@ -17,7 +23,7 @@ const missing =
 export const loadMujoco = (env: string): Effect.Effect<(model: Mjcf) => Simulation, EnvError> =>
   Effect.tryPromise({
     try: () =>
-      (loaded ??= import("@mujoco/mujoco").then(({ default: load }) =>
+      (loaded ??= importMujoco().then(({ default: load }) =>
         // Warnings, such as that a simulation diverged, are found in the results; MuJoCo would also print them.
         load({ print: () => {}, printErr: () => {} }),
       )),

@@ -102,8 +102,14 @@ export const permutationTest = (differences: ReadonlyArray<number>, seed = 0): n
   return (reached + 1) / (draws + 1)
 }
 
+/** Values this close to each other, as a share of the largest one, count as equal: the order of a sum can set them apart. */
+const rounding = 1e-9
+
 /** Returns how far apart the values of a task may be: as far as those of all tasks, or if all are equal, as far as 0. */
-const scaleOf = (values: ReadonlyArray<number>): number => highest(values) - lowest(values) || Math.abs(values[0])
+const scaleOf = (values: ReadonlyArray<number>, tolerance: number): number => {
+  const spread = highest(values) - lowest(values)
+  return spread > tolerance ? spread : Math.abs(values[0])
+}
 
 type ByTask = ReadonlyMap<string, number>
 
@@ -115,18 +121,19 @@ export const paired = (left: ByTask, right: ByTask, how: Resampling = {}): Paire
   const tasks = [...left.keys()].filter((task) => right.has(task)).sort()
   if (tasks.length === 0) return null
   const [lefts, rights] = [left, right].map((side) => tasks.flatMap((task) => side.get(task) ?? []))
-  const differences = rights.map((value, at) => value - lefts[at])
+  const values = [...lefts, ...rights]
+  const tolerance = rounding * highest(values.map(Math.abs))
+  const differences = rights.map((value, at) => (Math.abs(value - lefts[at]) > tolerance ? value - lefts[at] : 0))
   const difference = meanOf(differences)
   const better = differences.filter((value) => value > 0).length
   const worse = differences.filter((value) => value < 0).length
   const permutationP = permutationTest(differences, how.seed)
   const signP = signTest(better, worse)
-  const values = [...lefts, ...rights]
   const isBinary = values.every((value) => value === 0 || value === 1)
   const { confidence } = how
   const [low, high] = isBinary
     ? tango({ pairs: tasks.length, rises: better, falls: worse }, confidence)
-    : meanDifference(differences, { scale: scaleOf(values), confidence })
+    : meanDifference(differences, { scale: scaleOf(values, tolerance), confidence })
   return {
     tasks: tasks.length,
     leftMean: meanOf(lefts),

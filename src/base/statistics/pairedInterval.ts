@@ -120,7 +120,9 @@ export const meanDifference = (
   if (common === undefined) return student(differences, confidence)
   const farthest = highest(differences.map((value) => Math.abs(value - common)))
   const areEqual = farthest <= tolerance
-  const size = areEqual ? Math.abs(common) || scale : farthest
+  // A common difference that only rounding sets apart from 0 is 0.
+  const fromZero = Math.abs(common) > tolerance ? Math.abs(common) : scale
+  const size = areEqual ? fromZero : farthest
   const [low, high] = student([...differences, common + size, common - size], confidence)
   if (areEqual) return [low, high]
   const [ownLow, ownHigh] = student(differences, confidence)

@@ -77,6 +77,9 @@ describe("Student's interval of the differences", () => {
     const rounded = [0.8 - 0.7, 0.9 - 0.8, 0.3 - 0.2]
     assert.isAbove(new Set(rounded).size, 1)
     is(meanDifference(rounded, { scale: 1 }), meanDifference(times(3, 0.1), { scale: 1 }))
+    const nearlyNone = 0.1 + 0.2 - 0.3
+    assert.isAbove(nearlyNone, 0)
+    is(meanDifference(times(6, nearlyNone), { scale: 1 }), [-0.446872, 0.446872])
     const [low, high] = meanDifference([5], { scale: 5 })
     assert.isTrue(low < 0 && high > 10)
   })
@@ -142,6 +145,14 @@ describe("a comparison of two evaluations", () => {
     // If no task has a difference, one of another task may be as large as the values are apart.
     const { low, high } = compared([[3, 3], [5, 5], [4, 4]]) // prettier-ignore
     assert.deepEqual([low, high], [...meanDifference([0, 0, 0], { scale: 2 })])
+  })
+
+  it("finds no difference between values that only rounding sets apart", () => {
+    const values = times(12, [0.3, 0.1 + 0.2] as const)
+    const result = compared(values)
+    assert.deepEqual(result, { ...compared(times(12, [0.3, 0.3] as const)), rightMean: result.rightMean })
+    assert.deepEqual([result.better, result.p], [0, 1])
+    assert.isTrue(result.low < -0.01 && result.high > 0.01)
   })
 
   it("changes its sign if the sides are swapped", () => {

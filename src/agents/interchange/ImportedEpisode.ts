@@ -39,6 +39,21 @@ interface EpisodePosition {
   readonly repeat: number
 }
 
+/**
+ * Gives the rollouts of an episode the ids that they have in evaluations of ours: the first one that of the episode, and those
+ * of its sub-agents ids that begin with it. So exports find the row of an episode.
+ */
+export const renamed = (rollouts: ReadonlyArray<Rollout>, episode: string): ReadonlyArray<Rollout> => {
+  const [first] = rollouts
+  const idOf = (id: string): string =>
+    id === first.id || id.startsWith(`${first.id}/`) ? `${episode}${id.slice(first.id.length)}` : id
+  return rollouts.map((rollout) => {
+    const { id, meta } = rollout
+    const parentRolloutId = meta.parentRolloutId === null ? null : idOf(meta.parentRolloutId)
+    return { ...rollout, id: idOf(id), meta: { ...meta, parentRolloutId } }
+  })
+}
+
 /** Makes the episode as evaluations of ours record it. */
 export const playedOf = (episode: ImportedEpisode, position: EpisodePosition): EpisodeToScore => {
   const { task, rollouts, error, durationMillis, row } = episode

@@ -7,6 +7,7 @@ import { Clock, Effect, type Scope, Stream } from "effect"
 import type { ConfigError } from "../../base/config/Config.ts"
 import { derivedName } from "../../run/identifier.ts"
 import { usualDirection } from "../evaluate/direction.ts"
+import { episodeId } from "../evaluate/Evaluate.ts"
 import { episodeEnded, eventsOf } from "../evaluate/events.ts"
 import { EvaluationResult, resultOf, scoredEpisodes } from "../evaluate/result.ts"
 import { type EpisodeRow, jsonl, stepRows } from "../evaluate/rows.ts"
@@ -19,7 +20,7 @@ import * as Run from "../../run/Run.ts"
 import type { RunSpec } from "../../run/RunSpec.ts"
 import type { RunStore } from "../../run/store/RunStore.ts"
 import type { FormatError } from "../../base/formats/FormatError.ts"
-import { type ImportedEpisode, playedOf, rowOf } from "./ImportedEpisode.ts"
+import { type ImportedEpisode, playedOf, renamed, rowOf } from "./ImportedEpisode.ts"
 
 interface ImportOptions {
   /** The name of the run. */
@@ -154,12 +155,12 @@ const specOf = ({ agents, scorers, tasks, repeats, episodes }: Contents, options
 /** Writes the tables, the rollouts and the scores of all episodes. */
 const writeAll = Effect.fnUntraced(function* <R>(
   episodes: Stream.Stream<ImportedEpisode, ImportError, R>,
-  { agents, tasks, named }: Contents,
+  { agents, tasks, repeats, named }: Contents,
   rows: Array<EpisodeRow>,
 ) {
   const { files, recording } = yield* CurrentRun
   const names = [...agents.keys()]
-  const rollouts = yield* Effect.forEach(names, (_, at) => files.appending(Layout.validationRollouts(at)))
+  const rolloutFiles = yield* Effect.forEach(names, (_, at) => files.appending(Layout.validationRollouts(at)))
   const table = yield* files.appending(Layout.evaluation.episodes)
   const steps = yield* files.appending(Layout.evaluation.steps)
   const counts = new Map<string, number>()
@@ -172,10 +173,12 @@ const writeAll = Effect.fnUntraced(function* <R>(
       const index = counts.get(agent) ?? 0
       counts.set(agent, index + 1)
       const task = tasks.get(episode.task.id) ?? 0
-      const played = playedOf(episode, { index, task, repeat: repeatOf(episode).repeat })
+      const { repeat } = repeatOf(episode)
+      const rollouts = renamed(episode.rollouts, episodeId({ task, repeat }, { isRepeated: repeats > 1 }))
+      const played = playedOf({ ...episode, rollouts }, { index, task, repeat })
       const row = rowOf(episode, played)
       rows.push(row)
-      for (const rollout of played.rollouts) yield* rollouts[seenEpisodes](Rollouts.line(rollout))
+      for (const rollout of played.rollouts) yield* rolloutFiles[seenEpisodes](Rollouts.line(rollout))
       yield* steps(jsonl(stepRows(played, agent)))
       yield* table(jsonl([row]))
       const { totalScore, ending } = played

@@ -116,6 +116,23 @@ describe("effect import", () => {
         ],
       )
       assert.deepEqual(json(join(folder, runDir, "config.json")).kind, "evaluation")
+
+      // Each exported episode has its task, scores and conversation.
+      for (const to of ["atif", "inspect"]) {
+        told(await effect(["export", runDir, "--to", to, "--out", to], folder))
+        const again = await imported(folder, to, "--name", `from-${to}`)
+        const read = readFileSync(join(folder, again.runDir, "episodes.jsonl"), "utf8")
+          .trim()
+          .split("\n")
+          .map((row) => JSON.parse(row))
+        assert.sameDeepMembers(
+          read.filter(({ error }) => error === null).map(({ env_id, answer, scores, calls }) => [env_id, answer, scores, calls]),
+          [
+            ["hello", "hello__1", { reward: 1 }, 1],
+            ["hello", "hello__2", { reward: 0 }, 1],
+          ],
+        )
+      }
     }))
 
   it("tells apart tasks, solvers and repeated samples of several logs", () =>

@@ -86,8 +86,13 @@ const filesOfEvaluation = Effect.fnUntraced(function* (run: string) {
     const path = join(run, Layout.validationRollouts(at))
     if (!(yield* exists(path))) continue
     const own = rows.filter((row) => row.agent === agent)
-    const isRepeated = own.some(({ repeat }) => repeat > 0)
-    const byId = new Map(own.map((row) => [episodeId(row, { isRepeated }), row]))
+    // The ids have the number of the repeat if the evaluation repeats tasks, which the rows of an agent need not show.
+    const byId = new Map(
+      [false, true].flatMap((isRepeated) => {
+        const some = isRepeated ? own : own.filter(({ repeat }) => repeat === 0)
+        return some.map((row) => [episodeId(row, { isRepeated }), row] as const)
+      }),
+    )
     const name = safeName(agent) || `agent_${at}`
     const isTaken = files.some((file) => file.name.toLowerCase() === name.toLowerCase())
     files.push({

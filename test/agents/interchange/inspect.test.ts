@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import { Effect, Stream } from "effect"
 import { assert, describe, it } from "vitest"
 import { type AgentStep, notEnded, type Rollout, terminated } from "../../../src/agents/episode/Rollout.ts"
@@ -283,6 +284,9 @@ describe("logs of Inspect", () => {
     const text = log([{ ...older, score: { value: "NaN", metadata: { text: "NaN and Infinity" } } }])
     const [one] = await run(inJson(text.replace(`"value":"NaN"`, `"value":NaN`)))
     assert.deepEqual(one.scores, { score: null })
+    const texts = ['"NaN" \\" Infinity', "\n".repeat(2 ** 22)]
+    const [long] = await run(inJson(log([{ ...sample, metadata: { texts, nothing: "?" } }]).replace('"?"', "-Infinity")))
+    assert.isTrue(isDeepStrictEqual(long.task.metadata, { texts, nothing: null }))
     const [two] = await run(inJson(log([{ ...older, score: { value: true } }])))
     assert.deepEqual(two.scores, { score: 1 })
   })

@@ -34,13 +34,20 @@ import { scoresOf } from "./scores.ts"
 
 type ReadError = FormatError | ConfigError
 
+/** Replaces NaN and Infinity by null, except in strings. It reads each character once, however long the strings are. */
+const withoutBareNumbers = (text: string): string => {
+  let isInString = false
+  return text.replace(/\\["\\]|"|-?\bInfinity\b|\bNaN\b/g, (part) => {
+    if (part === '"') isInString = !isInString
+    return isInString || part === '"' || part.startsWith("\\") ? part : "null"
+  })
+}
+
 /** Parses JSON. Inspect writes numbers that are not finite as NaN and Infinity, which JSON does not have: they become null. */
 const jsonOf = (bytes: Uint8Array, path: string): Effect.Effect<unknown, ConfigError> =>
   Effect.catch(parseJson(bytes, path), (error) => {
     const text = utf8.decode(bytes)
-    const repaired = text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\bInfinity\b|\bNaN\b/g, (part) =>
-      part.startsWith('"') ? part : "null",
-    )
+    const repaired = withoutBareNumbers(text)
     return repaired === text ? Effect.fail(error) : parseJson(utf8.encode(repaired), path)
   })
 

@@ -21,7 +21,8 @@ const numberOf = (schema: unknown, key: string): number | undefined => {
 /** Returns the Schemas of the items of a list with a fixed length; undefined if the Schema is of something else. */
 const itemsOf = (schema: unknown): ReadonlyArray<unknown> | undefined => {
   const length = numberOf(schema, "minItems")
-  if (!isPlain(schema) || length === undefined || length !== schema["maxItems"]) return undefined
+  if (!isPlain(schema) || length === undefined || !Number.isInteger(length) || length !== schema["maxItems"])
+    return undefined
   const { items, prefixItems } = schema
   if (Array.isArray(prefixItems)) return prefixItems.length === length ? prefixItems : undefined
   return length > 0 && length <= 2 ** 24 ? new Array<unknown>(length).fill(items) : undefined

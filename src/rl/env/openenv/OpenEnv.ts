@@ -70,7 +70,11 @@ const plainSnake = (value: unknown): Plain => {
 const keyOf = (setting: string, key: string | null, keys: ReadonlyArray<string>): string => {
   const only = key ?? (keys.length === 1 ? keys[0] : undefined)
   if (only !== undefined) return only
-  throw new EnvError({ env: "OpenEnv", message: `${setting}: expected one of ${keys.join(", ") || "no key"}` })
+  const expected =
+    keys.length === 0
+      ? "the key with the numbers, because the server describes none of a fixed size"
+      : `one of ${keys.join(", ")}`
+  throw new EnvError({ env: "OpenEnv", message: `${setting}: expected ${expected}` })
 }
 
 const layoutOf = ({ actions, observations }: OpenEnvServer, options: OpenEnvOptions): Layout => {
@@ -92,6 +96,8 @@ const layoutOf = ({ actions, observations }: OpenEnvServer, options: OpenEnvOpti
     throw invalid(options.id, "observation_shape: expected the shape, because the server does not say it")
   if (actionSpace === undefined)
     throw invalid(options.id, "choices: expected the number of choices, because the server does not say it")
+  if (options.legalActionsKey !== null && actionSpace._tag !== "Discrete")
+    throw invalid(options.id, "legal_actions_key: expected null, because an action is not one choice")
   const hasMask =
     options.legalActionsKey !== null || (Object.hasOwn(seen, maskKey) && choicesOf(actionSpace) !== undefined)
   return { observationKey, observationSpace, actionKey, actionSpace, defaults, hasMask }

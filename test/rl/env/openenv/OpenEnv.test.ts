@@ -139,13 +139,20 @@ describe("an env that a server of OpenEnv plays", () => {
         yield* opening({ schema: schema(list, two) }, { observation_key: "values" }),
         "train.yaml: env.url: OpenEnv: observation_shape: expected the shape, because the server does not say it",
       )
-      assert.include(yield* opening({ schema: schema(list, two) }), "observation_key: expected one of no key")
+      const unsized = "observation_key: expected the key with the numbers, because the server describes none of a fixed size"
+      assert.include(yield* opening({ schema: schema(list, two) }), unsized)
       assert.include(
         yield* opening({ schema: schema(one, { type: "integer" }) }),
         "choices: expected the number of choices",
       )
-      const huge = { ...one, minItems: 2 ** 40, maxItems: 2 ** 40 }
-      assert.include(yield* opening({ schema: schema(huge, two) }), "observation_key: expected one of no key")
+      for (const size of [2 ** 40, 2.5]) {
+        const wrong = { ...one, minItems: size, maxItems: size }
+        assert.include(yield* opening({ schema: schema(wrong, two) }), unsized)
+      }
+      assert.include(
+        yield* opening({ schema: schema(one, one) }, { legal_actions_key: "legal" }),
+        "legal_actions_key: expected null, because an action is not one choice",
+      )
       const { message } = yield* Effect.flip(Effect.provideService(envAt("http://127.0.0.1:1"), Trust, refuseAll))
       assert.include(message, 'train.yaml: env.url: this would send texts to "http://127.0.0.1:1"')
       const playing = (answer: FaultyServer["answer"]) =>

@@ -285,7 +285,9 @@ describe("logs of Inspect", () => {
     const [one] = await run(inJson(text.replace(`"value":"NaN"`, `"value":NaN`)))
     assert.deepEqual(one.scores, { score: null })
     const texts = ['"NaN" \\" Infinity', "\n".repeat(2 ** 22)]
-    const [long] = await run(inJson(log([{ ...sample, metadata: { texts, nothing: "?" } }]).replace('"?"', "-Infinity")))
+    const [long] = await run(
+      inJson(log([{ ...sample, metadata: { texts, nothing: "?" } }]).replace('"?"', "-Infinity")),
+    )
     assert.isTrue(isDeepStrictEqual(long.task.metadata, { texts, nothing: null }))
     const [two] = await run(inJson(log([{ ...older, score: { value: true } }])))
     assert.deepEqual(two.scores, { score: 1 })

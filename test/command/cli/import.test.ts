@@ -126,7 +126,9 @@ describe("effect import", () => {
           .split("\n")
           .map((row) => JSON.parse(row))
         assert.sameDeepMembers(
-          read.filter(({ error }) => error === null).map(({ env_id, answer, scores, calls }) => [env_id, answer, scores, calls]),
+          read
+            .filter(({ error }) => error === null)
+            .map(({ env_id, answer, scores, calls }) => [env_id, answer, scores, calls]),
           [
             ["hello", "hello__1", { reward: 1 }, 1],
             ["hello", "hello__2", { reward: 0 }, 1],

@@ -137,10 +137,10 @@ export const readTask = Effect.fnUntraced(function* (
   }
   const variables = { ...environment.env, ...verifier.env }
   const timeoutS = verifier.timeout_sec ?? usualSeconds
-  const parts = [instruction, workdir, image.copies, variables, environmentFiles, testFiles].map((part) =>
-    JSON.stringify(part, (_, item: unknown) => (item instanceof Uint8Array ? utf8.decode(item) : item)),
-  )
-  const digest = yield* sha256(utf8.encode(parts.join("\n")))
+  const hashed = (files: ReadonlyArray<FolderFile>) =>
+    Effect.forEach(files, (file) => Effect.map(sha256(file.bytes), (digest) => [file.path, digest]))
+  const files = [yield* hashed(environmentFiles), yield* hashed(testFiles)]
+  const digest = yield* sha256(utf8.encode(JSON.stringify([instruction, workdir, image.copies, variables, ...files])))
   const { copies } = image
   const task = { instruction, workdir, copies, environmentFiles, testFiles, variables, timeoutS, metadata, digest }
   return { _tag: "Task", task: { id: paths.basename(folder), ...task } }

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, FileSystem } from "effect"
 import { type AgentProgram, AgentPrograms } from "../../../../src/agents/agent/outside/AgentPrograms.ts"
 import { needInScript, readDockerfile } from "../../../../src/agents/task/harbor/containerNeeds.ts"
 import { withPlaces } from "../../../../src/agents/task/harbor/scratch.ts"
@@ -116,6 +116,27 @@ describe("a Harbor task without a container", () => {
       const { message } = yield* Effect.flip(Effect.scoped(begun(env)))
       assert.include(message, "have changed since the data set was opened")
     }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("has a digest that depends on each byte of its files", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderOf({ copying })
+      const fs = yield* FileSystem.FileSystem
+      const digestWith = (bytes: ReadonlyArray<number>) =>
+        Effect.gen(function* () {
+          writeFileSync(join(folder, "copying/environment/words/word.txt"), Uint8Array.from(bytes))
+          return (yield* openTasks(folder)).tasks.digest
+        }).pipe(
+          // Not all platforms read files as buffers of Node.
+          Effect.provideService(FileSystem.FileSystem, {
+            ...fs,
+            readFile: (path) => Effect.map(fs.readFile(path), (read) => new Uint8Array(read)),
+          }),
+        )
+      // Neither byte is a text in UTF-8.
+      assert.notStrictEqual(yield* digestWith([0xff]), yield* digestWith([0xfe]))
+      assert.strictEqual(yield* digestWith([0xff]), yield* digestWith([0xff]))
+    }).pipe(Effect.scoped, Effect.provide(disk)),
   )
 
   it.effect("is opened only if the user permits its verifier, whose files are part of the question", () =>

@@ -139,7 +139,8 @@ describe("an env that a server of OpenEnv plays", () => {
         yield* opening({ schema: schema(list, two) }, { observation_key: "values" }),
         "train.yaml: env.url: OpenEnv: observation_shape: expected the shape, because the server does not say it",
       )
-      const unsized = "observation_key: expected the key with the numbers, because the server describes none of a fixed size"
+      const unsized =
+        "observation_key: expected the key with the numbers, because the server describes none of a fixed size"
       assert.include(yield* opening({ schema: schema(list, two) }), unsized)
       assert.include(
         yield* opening({ schema: schema(one, { type: "integer" }) }),

@@ -2,21 +2,15 @@
  * Keeps the conversations up to a session's latest answers, which later requests may continue by the ids of the answers. When
  * they become too large, the oldest ones are dropped.
  */
+import { jsonLength } from "../../base/config/jsonFacts.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
 
 /** What each message counts in addition to its characters. */
 const perMessage = 64
 
-/** Returns the number of characters of messages, and a bit more for each of them. */
-export const sizeOf = (messages: ReadonlyArray<ChatMessage>): number => {
-  let size = 0
-  for (const message of messages) {
-    size += perMessage + message.content.length
-    if (message.role !== "assistant") continue
-    for (const call of message.toolCalls ?? []) size += call.name.length + call.arguments.length
-  }
-  return size
-}
+/** Returns the number of characters of messages as JSON, and a bit more for each of them. */
+export const sizeOf = (messages: ReadonlyArray<ChatMessage>): number =>
+  messages.reduce((size, message) => size + perMessage + jsonLength(message), 0)
 
 export class KeptAnswers {
   private readonly kept = new Map<string, { readonly messages: ReadonlyArray<ChatMessage>; readonly size: number }>()
@@ -36,13 +30,19 @@ export class KeptAnswers {
   /** Keeps the messages up to an answer, unless they alone are too large. */
   add(id: string, messages: ReadonlyArray<ChatMessage>): void {
     const size = sizeOf(messages)
+    // A server may give several answers the same id.
+    this.drop(id)
     if (size > this.most) return
     this.kept.set(id, { messages, size })
     this.size += size
-    for (const [oldest, { size }] of this.kept) {
+    for (const oldest of this.kept.keys()) {
       if (this.size <= this.most) return
-      this.kept.delete(oldest)
-      this.size -= size
+      this.drop(oldest)
     }
+  }
+
+  private drop(id: string): void {
+    this.size -= this.kept.get(id)?.size ?? 0
+    this.kept.delete(id)
   }
 }

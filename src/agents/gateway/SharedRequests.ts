@@ -18,8 +18,8 @@ const lists = ["messages", "input", "tools", "system"]
 
 export class SharedRequests {
   private readonly bodies = new Map<string, SharedItems<unknown>>()
-  private readonly messages = new SharedItems<ChatMessage>()
-  private readonly tools = new SharedItems<ToolSpec>()
+  private messages = new SharedItems<ChatMessage>()
+  private tools = new SharedItems<ToolSpec>()
 
   /** Returns the body of a request with the objects of earlier bodies. */
   body(body: Plain): Plain {
@@ -38,6 +38,13 @@ export class SharedRequests {
   request(request: LmRequest): LmRequest {
     const { messages, tools } = request
     return { ...request, messages: this.messages.share(messages).items, tools: this.tools.share(tools).items }
+  }
+
+  /** Forgets all requests. Those of failed calls are in no record, so no limit on the memory counts them. */
+  forget(): void {
+    this.bodies.clear()
+    this.messages = new SharedItems()
+    this.tools = new SharedItems()
   }
 }
 

@@ -157,6 +157,10 @@ const decoded = Effect.fnUntraced(function* (
   return { ...call, body, session, asked, model, request, canPass, earlier, facts, nowMillis }
 })
 
+/** Lets the session forget the requests that it shares, if a call fails. */
+const forgettingFailed = <A, E, R>({ shared }: Session, call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.onError(call, () => Effect.sync(() => shared.forget()))
+
 /** Keeps the conversation up to an answer, if a later request can continue it by the answer's id. */
 const keepAnswer = (
   { session, protocol: { answerId }, facts, asked }: DecodedCall,
@@ -182,7 +186,7 @@ const asking = (call: DecodedCall, raw: RawExchange | null): Effect.Effect<Compl
     { nowMillis, size: sizeOfRequest(request) },
     Effect.suspend(() => complete(session, { lm, request, place: session.begin(), raw, caller })),
   )
-  return Effect.tap(answer, (completion) =>
+  return Effect.tap(forgettingFailed(session, answer), (completion) =>
     Effect.sync(() => {
       session.characters += jsonLength(completion)
       keepAnswer(call, completion, raw)
@@ -231,7 +235,7 @@ export const answerCall = Effect.fnUntraced(function* (
   session: Session,
   agentCall: AgentCall,
 ): Effect.fn.Return<HttpServerResponse.HttpServerResponse, GatewayError, Scope.Scope> {
-  const call = yield* decoded(session, agentCall)
+  const call = yield* forgettingFailed(session, decoded(session, agentCall))
   const { choices = 1 } = call.asked
   return yield* choices === 1 ? answerOnce(call) : answerSeveral(call, choices)
 })

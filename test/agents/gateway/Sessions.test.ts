@@ -47,4 +47,14 @@ describe("the answers that a session keeps", () => {
     assert.strictEqual(kept.get("d"), undefined)
     assert.strictEqual(kept.get("c"), large)
   })
+
+  it("count once if several have the same id, and with their ids", () => {
+    const kept = new KeptAnswers(1000)
+    const answer = [{ role: "assistant" as const, content: "x".repeat(400) }]
+    for (let at = 0; at < 5; at++) kept.add("a", answer)
+    kept.add("b", answer)
+    assert.deepStrictEqual([kept.get("a"), kept.get("b")], [answer, answer])
+    kept.add("c", [{ role: "tool", toolCallId: "y".repeat(2000), toolName: "add", content: "" }])
+    assert.strictEqual(kept.get("c"), undefined)
+  })
 })

@@ -115,6 +115,30 @@ describe("responses that are passed on", () => {
     }).pipe(Effect.provide(machine)),
   )
 
+  it.live("may have very many items, and a stream may end with a response that does not repeat them", () =>
+    Effect.gen(function* () {
+      const item = { type: "message", content: [{ type: "output_text", text: "Hi" }] }
+      const events = [
+        { type: "response.output_item.added", output_index: 0, item: { ...item, content: [] } },
+        { type: "response.output_text.delta", output_index: 0, delta: "Hi" },
+        { type: "response.output_item.done", output_index: 0, item },
+        { type: "response.completed", response: { id: "resp_1", status: "completed" } },
+      ]
+      const whole = JSON.stringify({ output: [...Array.from({ length: 150_000 }, () => ({ type: "x" })), item] })
+      const streamed = events.map((one) => `data: ${JSON.stringify(one)}\n\n`).join("")
+      const fault = (text: string): Fault => ({ kind: "body", body: /"stream":true/.test(text) ? streamed : whole })
+      const { ask, calls } = yield* passing({ fault })
+      for (const stream of [false, true]) assert.strictEqual((yield* ask({ input: "Hi", stream })).status, 200)
+      assert.deepStrictEqual(
+        calls().map(({ completion, incomplete }) => [completion.content, incomplete]),
+        [
+          ["Hi", false],
+          ["Hi", false],
+        ],
+      )
+    }).pipe(Effect.provide(machine)),
+  )
+
   const failed = `event: error\ndata: {"type":"error","code":"server_error","message":"It broke.","sequence_number":0}\n\n`
   const faults: ReadonlyArray<readonly [string, Fault, number]> = [
     ["no output", { kind: "body", body: "{}" }, 502],

@@ -3,7 +3,7 @@
  * once to the journal, and each session that ends becomes a line of the rollouts. An interruption is the usual end: the open
  * sessions are ended, and the results are written. A gateway resumes from its journal, whether it was stopped or killed.
  */
-import { Clock, Deferred, Effect, Redacted, Schema, type Scope } from "effect"
+import { Clock, Deferred, Duration, Effect, Redacted, Schema, type Scope } from "effect"
 import { sameKey } from "../../../base/config/hostGuard.ts"
 import type { Plain } from "../../../base/config/plain.ts"
 import { FormatError } from "../../../base/formats/FormatError.ts"
@@ -91,7 +91,7 @@ export const execute = Effect.fnUntraced(function* (
     spec: specOf(prepared),
     startedAtMillis: yield* Clock.currentTimeMillis,
     open: openRecords,
-    loop: (records: SessionRecords) => Effect.scoped(serve(prepared, records)),
+    loop: (records: SessionRecords) => serveAll(prepared, records),
     position: ({ totals }: SessionRecords) => ({ step: totals.sessions, episodes: totals.sessions }),
     endsUponInterrupt: true,
     result: {
@@ -150,12 +150,22 @@ interface GatewayState {
   begun: number
 }
 
-/** Restores what an earlier process has recorded, and serves sessions until an interruption, or until a file can't be written. */
-const serve = Effect.fnUntraced(function* (prepared: PreparedGateway, records: SessionRecords) {
+/** Serves sessions until an interruption. Fails if a file cannot be written, also if it is one of the sessions that end last. */
+const serveAll = Effect.fnUntraced(function* (prepared: PreparedGateway, records: SessionRecords) {
+  const broken = yield* Deferred.make<never, RunStoreError>()
+  const failing = Effect.suspend(() => (Deferred.isDoneUnsafe(broken) ? Deferred.await(broken) : Effect.void))
+  yield* Effect.onInterrupt(Effect.scoped(serve(prepared, records, broken)), () => failing)
+})
+
+/** Restores what an earlier process has recorded, and serves sessions until an interruption, or until `broken` fails. */
+const serve = Effect.fnUntraced(function* (
+  prepared: PreparedGateway,
+  records: SessionRecords,
+  broken: Deferred.Deferred<never, RunStoreError>,
+) {
   const { config, onListening } = prepared
   const { files, seconds } = yield* CurrentRun
   const sessions = new Sessions(limitsOf(config))
-  const broken = yield* Deferred.make<never, RunStoreError>()
   const write = yield* startWriting(records, broken, (entry) => {
     if ("spent" in entry) Object.assign(prepared.spent, entry.spent)
     if (entry._tag === "Ended") sessions.remember(entry.id)
@@ -168,7 +178,7 @@ const serve = Effect.fnUntraced(function* (prepared: PreparedGateway, records: S
   const port = yield* prepared.listen({
     sessions,
     openings: openingsOf(state),
-    maxBodyBytes: config.maxBodyMb * 1e6,
+    maxBodyBytes: Math.round(config.maxBodyMb * 1e6),
     maxReadingBytes: config.maxReadingMb * 1e6,
     requestSeconds: config.requestSeconds,
     maxRequests: 2 * config.maxSessions,
@@ -202,7 +212,7 @@ const endIdle = ({ prepared, sessions }: GatewayState): Effect.Effect<never> => 
       { discard: true },
     ),
   )
-  return Effect.forever(Effect.andThen(Effect.sleep(`${Math.min(30, idleSeconds / 4)} seconds`), once))
+  return Effect.forever(Effect.andThen(Effect.sleep(Duration.seconds(Math.min(30, idleSeconds / 4))), once))
 }
 
 /** Returns the model for a name that an agent asks for. */

@@ -6,6 +6,7 @@ import { Deferred, Effect, Queue } from "effect"
 import { CurrentRun } from "../../../run/CurrentRun.ts"
 import * as Layout from "../../../run/Layout.ts"
 import type { RunEvent } from "../../../run/record/RunEvent.ts"
+import type { Append } from "../../../run/store/FileTree.ts"
 import type { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import type { Rollout } from "../../episode/Rollout.ts"
 import { line } from "../../episode/rollouts/Rollouts.ts"
@@ -18,6 +19,24 @@ const mostWaiting = 1024
 
 /** How long the first entry of a batch waits for others, so that a busy gateway does not check the folder for each call. */
 const batchTime = "25 millis"
+
+/** The number of characters that are written at once. All that waits may be longer than a string can be. */
+const mostAtOnce = 2 ** 22
+
+/** Makes the functions that collect texts and append them together, in pieces. A longer text is a piece of its own. */
+const inPieces = (append: Append) => {
+  let text = ""
+  const flush = Effect.suspend(() => {
+    const collected = text
+    text = ""
+    return collected === "" ? Effect.void : append(collected)
+  })
+  const add = Effect.fnUntraced(function* (next: string) {
+    if (text.length + next.length > mostAtOnce) yield* flush
+    text += next
+  })
+  return { add, flush }
+}
 
 /** An entry that waits to be written. */
 interface WaitingEntry {
@@ -64,7 +83,7 @@ const eventsOf = ({ session, number }: EndedSession, rollout: Rollout): Readonly
 /**
  * Restores the records from the journal of an earlier process, and starts to write. Returns the function that records an entry.
  * It waits until the entry is written, except for calls, whose answers are not delayed; they are written within milliseconds.
- * If a file cannot be written, `broken` fails.
+ * If a file cannot be written, or if a rollout cannot be made, `broken` fails.
  */
 export const startWriting = Effect.fnUntraced(function* (
   records: SessionRecords,
@@ -72,17 +91,19 @@ export const startWriting = Effect.fnUntraced(function* (
   onRestored: (entry: Journal.JournalEntry) => void,
 ) {
   const { files, recording } = yield* CurrentRun
-  const addRollouts = yield* files.appending(Layout.trainRollouts)
+  const rollouts = inPieces(yield* files.appending(Layout.trainRollouts))
   const finish = Effect.fnUntraced(function* (sessions: ReadonlyArray<EndedSession>) {
     if (sessions.length === 0) return
-    // Other requests are answered between two sessions, because a session may be large.
-    const made = Effect.fnUntraced(function* ({ session }: EndedSession) {
+    const events: Array<RunEvent> = []
+    for (const ended of sessions) {
+      // Other requests are answered between two sessions, because a session may be large.
       yield* Effect.yieldNow
-      return rolloutOf(session)
-    })
-    const rollouts = yield* Effect.forEach(sessions, made)
-    yield* addRollouts(rollouts.map(line).join(""))
-    yield* recording.emit(sessions.flatMap((ended, at) => eventsOf(ended, rollouts[at])))
+      const rollout = rolloutOf(ended.session)
+      yield* rollouts.add(line(rollout))
+      for (const event of eventsOf(ended, rollout)) events.push(event)
+    }
+    yield* rollouts.flush
+    yield* recording.emit(events)
   })
   const add = (entry: Journal.JournalEntry) => {
     const { ended: session, start } = records.add(entry)
@@ -97,15 +118,17 @@ export const startWriting = Effect.fnUntraced(function* (
     }),
   )
 
-  const append = yield* files.appending(Layout.gatewayJournal)
+  const journal = inPieces(yield* files.appending(Layout.gatewayJournal))
   const waiting = yield* Queue.unbounded<WaitingEntry>()
   const writeNext = Effect.gen(function* () {
     const first = yield* Queue.takeAll(waiting)
     yield* Effect.sleep(batchTime)
     const entries = [...first, ...(yield* Queue.clear(waiting))]
-    yield* append(entries.map(({ text }) => text).join("")).pipe(
+    yield* Effect.forEach(entries, ({ text }) => journal.add(text), { discard: true }).pipe(
+      Effect.andThen(journal.flush),
       Effect.andThen(Effect.suspend(() => finish(entries.flatMap(({ ended }) => ended ?? [])))),
-      Effect.catch((error) => Deferred.fail(broken, error)),
+      // A defect, too, must end the gateway: otherwise, all that waits to be written would wait for ever.
+      Effect.catchCause((cause) => Deferred.failCause(broken, cause)),
       Effect.uninterruptible,
     )
     for (const { written } of entries) yield* Deferred.succeed(written, undefined)

@@ -62,7 +62,7 @@ export const Piece = Schema.Struct({
 /** Collects an answer, which arrives whole or in events. */
 export class OpenAiResponse {
   /** The items of the output by their places. The text of one that has not ended is in `texts`. */
-  readonly items: Array<Item | undefined> = []
+  items: Array<Item | undefined> = []
   /** The texts, or the arguments, that have arrived of each item of a stream. */
   readonly texts: Array<string> = []
   id: string | null = null
@@ -100,7 +100,8 @@ const addFacts = (
 export const gatherWhole = (into: OpenAiResponse, response: typeof Response.Type): string | FailureBody => {
   if (isPlain(response.error)) return { error: response.error }
   addFacts(into, response)
-  into.items.splice(0, Infinity, ...(response.output ?? []))
+  // Some servers end a stream with a response that repeats only the facts.
+  if (response.output !== null && response.output !== undefined) into.items = [...response.output]
   return into.items.map((item) => (item === undefined ? "" : textOf(item))).join("")
 }
 

@@ -52,11 +52,27 @@ describe("the limits of a gateway", () => {
         ["b", large],
       ])
       assert.deepStrictEqual(all.used, [200, "sessions_too_large"])
-      const bodies = yield* answers({ maxBodyMb: 0.001, maxReadingMb: 0.0001 }, [
+      const bodies = yield* answers({ maxBodyMb: 0.0010000001, maxReadingMb: 0.0001 }, [
         ["a", small],
         ["a", large],
       ])
       assert.deepStrictEqual(bodies.used, [200, "invalid_body"])
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("end a session without a call, also after the smallest time", () =>
+    Effect.gen(function* () {
+      const { files } = yield* running({ config: { idleSeconds: 1e-7 } }, (url) =>
+        Effect.gen(function* () {
+          yield* send(`${url}/sessions`, { body: '{"id":"a"}' })
+          const health = Effect.map(send(`${url}/health`, { method: "GET" }), ({ text }) => JSON.parse(text).sessions)
+          while ((yield* health) > 0) yield* Effect.yieldNow
+        }),
+      )
+      assert.deepStrictEqual(
+        rolloutsIn(files).map(({ id, ending }) => [id, ending.truncated]),
+        [["a", true]],
+      )
     }).pipe(Effect.provide(machine)),
   )
 

@@ -24,12 +24,18 @@ export interface SessionLimits {
   readonly idleSeconds: number
 }
 
-/** A session of a client. Its requests run one after another. */
+/** A session of a client. Its requests run one after another, by `EnvSessions.inTurn`. */
 export interface EnvSession {
   readonly id: string
   readonly copy: ServedCopy
-  readonly inTurn: Semaphore.Semaphore
+  readonly turn: Semaphore.Semaphore
+  /** Holds the copy and its episode. */
+  readonly scope: Scope.Closeable
   readonly close: Effect.Effect<void>
+  /** Whether requests can close it. A session of a WebSocket ends with the connection. */
+  isClosable: boolean
+  /** Whether a request of it is running. */
+  isBusy: boolean
   /** The id of the current episode; null before the first. */
   episodeId: string | null
   steps: number
@@ -102,38 +108,66 @@ export class EnvSessions {
 
   /** Opens a session until the scope closes, or until it is closed. Returns undefined if there are as many as allowed. */
   begin(): Effect.Effect<EnvSession | undefined, EnvError, Scope.Scope> {
-    return Effect.suspend(() => {
-      if (this.taken >= this.limits.most) return Effect.undefined
-      this.taken++
-      return this.opened()
+    return Effect.gen({ self: this }, function* () {
+      const scope = yield* Scope.fork(yield* Effect.scope)
+      const hasPlace = yield* Scope.provide(this.place, scope)
+      if (hasPlace) return yield* this.opened(scope)
+      yield* Scope.close(scope, Exit.void)
+      return undefined
     })
   }
 
-  private opened(): Effect.Effect<EnvSession, EnvError, Scope.Scope> {
+  /** Takes a place until the scope closes. Returns false if there is none. */
+  private readonly place: Effect.Effect<boolean, never, Scope.Scope> = Effect.acquireRelease(
+    Effect.sync(() => {
+      if (this.taken >= this.limits.most) return false
+      this.taken++
+      return true
+    }),
+    (isTaken) => Effect.sync(() => void (this.taken -= isTaken ? 1 : 0)),
+  )
+
+  private opened(scope: Scope.Closeable): Effect.Effect<EnvSession, EnvError> {
     return Effect.gen({ self: this }, function* () {
-      const own = yield* Scope.fork(yield* Effect.scope)
-      yield* Scope.addFinalizer(
-        own,
-        Effect.sync(() => void this.taken--),
-      )
-      const copy = yield* Scope.provide(this.env.open, own).pipe(Effect.onError(() => Scope.close(own, Exit.void)))
       const session: EnvSession = {
         id: crypto.randomUUID(),
-        copy,
-        inTurn: yield* Semaphore.make(1),
-        close: Scope.close(own, Exit.void),
+        copy: yield* Scope.provide(this.env.open, scope),
+        turn: yield* Semaphore.make(1),
+        scope,
+        close: Scope.close(scope, Exit.void),
+        isClosable: false,
+        isBusy: false,
         episodeId: null,
         steps: 0,
         hasBegun: false,
         usedAtMillis: yield* Clock.currentTimeMillis,
       }
-      this.open.set(session.id, session)
       yield* Scope.addFinalizer(
-        own,
+        scope,
         Effect.sync(() => void this.open.delete(session.id)),
       )
+      this.open.set(session.id, session)
       return session
-    })
+    }).pipe(Effect.onError(() => Scope.close(scope, Exit.void)))
+  }
+
+  /** Runs a request of a session after the earlier ones. */
+  inTurn<A, E>(session: EnvSession, request: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    const use = (isBusy: boolean) =>
+      Effect.map(Clock.currentTimeMillis, (now) => Object.assign(session, { usedAtMillis: now, isBusy }))
+    return session.turn.withPermit(
+      Effect.acquireUseRelease(
+        use(true),
+        () => request,
+        () => use(false),
+      ),
+    )
+  }
+
+  /** Lets requests close a session, which also ends when it is not used. */
+  makeClosable(session: EnvSession): Effect.Effect<void> {
+    session.isClosable = true
+    return Effect.asVoid(Effect.forkIn(Effect.andThen(this.idle(session), session.close), session.scope))
   }
 
   /** Waits until a session has not been used for as long as is allowed. */
@@ -142,8 +176,9 @@ export class EnvSessions {
       const most = this.limits.idleSeconds * 1000
       for (;;) {
         const left = session.usedAtMillis + most - (yield* Clock.currentTimeMillis)
-        if (left <= 0) return
-        yield* Effect.sleep(left)
+        if (left > 0) yield* Effect.sleep(left)
+        else if (session.isBusy) yield* session.turn.withPermit(Effect.void)
+        else return
       }
     })
   }

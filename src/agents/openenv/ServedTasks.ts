@@ -21,6 +21,7 @@ interface Playing {
   readonly scope: Scope.Closeable
   readonly maxSteps: number
   steps: number
+  isOver: boolean
 }
 
 const observed = (text: string, reward: number | null, done: boolean): ServedObservation => ({
@@ -45,24 +46,24 @@ const taskAt = (tasks: TaskSet, index: number): Effect.Effect<TextEnv, EnvError>
 const begin = Effect.fnUntraced(function* (tasks: TaskSet, scope: Scope.Closeable, seed: number, data: Plain) {
   const env = yield* taskAt(tasks, yield* taskOf(tasks, seed, data))
   const episode = yield* Scope.provide(env.begin(stream(seed, "openenv", "episode")), scope)
-  return { episode, scope, steps: 0, maxSteps: env.maxSteps ?? Infinity } satisfies Playing
+  return { episode, scope, steps: 0, maxSteps: env.maxSteps ?? Infinity, isOver: false } satisfies Playing
 })
 
 const afterStep = (playing: Playing, { observation, feedback, terminated, truncated = false }: TextStep) => {
   playing.steps++
-  const done = terminated || truncated || playing.steps >= playing.maxSteps
-  return observed(observation ?? feedback.message, feedback.score, done)
+  playing.isOver = terminated || truncated || playing.steps >= playing.maxSteps
+  return observed(observation ?? feedback.message, feedback.score, playing.isOver)
 }
 
 const copyOf = (tasks: TaskSet): Effect.Effect<ServedCopy, never, Scope.Scope> =>
   Effect.gen(function* () {
     const own = yield* Effect.scope
     let current: Playing | undefined
-    const playing = Effect.suspend(() =>
-      current === undefined
-        ? Effect.fail(invalid(tasks.name, "no episode has begun; expected a reset"))
-        : Effect.succeed(current),
-    )
+    const playing = Effect.suspend(() => {
+      if (current === undefined) return Effect.fail(invalid(tasks.name, "no episode has begun; expected a reset"))
+      if (current.isOver) return Effect.fail(invalid(tasks.name, "the episode is over; expected a reset"))
+      return Effect.succeed(current)
+    })
     const copy: ServedCopy = {
       reset: ({ seed, data }) =>
         Effect.gen(function* () {

@@ -1,5 +1,5 @@
 /** Answers the messages of a WebSocket of OpenEnv: `reset`, `step`, `state`, `mcp` and `close`. */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { jsonValue, messageOf } from "../../base/config/text.ts"
 import type { EnvError } from "../../base/EnvError.ts"
@@ -93,13 +93,10 @@ export const answerMessage = Effect.fnUntraced(function* (
   session: EnvSession,
   text: string | Uint8Array,
 ): Effect.fn.Return<MessageAnswer> {
-  session.usedAtMillis = yield* Clock.currentTimeMillis
   if (typeof text !== "string")
     return { reply: errorMessage("SESSION_ERROR", "expected a text, found bytes"), ends: true }
   const json = parsed(text)
   if ("problem" in json) return failed("INVALID_JSON", `Invalid JSON: ${json.problem}`)
   if (!isPlain(json.value)) return { reply: errorMessage("SESSION_ERROR", "expected an object of JSON"), ends: true }
-  const answer = yield* session.inTurn.withPermit(answerParsed(sessions, session, json.value))
-  session.usedAtMillis = yield* Clock.currentTimeMillis
-  return answer
+  return yield* sessions.inTurn(session, answerParsed(sessions, session, json.value))
 })

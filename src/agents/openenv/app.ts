@@ -172,7 +172,7 @@ const sockets: Readonly<Record<string, SocketKind>> = {
   "/mcp": {
     answer: (sessions, session, text) =>
       Effect.map(
-        session.inTurn.withPermit(answerCallText(sessions, typeof text === "string" ? text : "", session)),
+        sessions.inTurn(session, answerCallText(sessions, typeof text === "string" ? text : "", session)),
         (answer) => ({ reply: JSON.stringify(answer), ends: false }),
       ),
     failed: (message, data = {}) =>

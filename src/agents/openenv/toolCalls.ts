@@ -2,7 +2,7 @@
  * Answers requests of JSON-RPC by the Model Context Protocol, as servers of OpenEnv do: `tools/list` and `tools/call`, and
  * the methods that open and close a session.
  */
-import { Clock, Effect, Scope } from "effect"
+import { Effect, Scope } from "effect"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { jsonValue } from "../../base/config/text.ts"
 import { mostLists } from "../../spread/openenv/messages.ts"
@@ -54,7 +54,7 @@ const openSession = Effect.fnUntraced(function* (sessions: EnvSessions, { id }: 
     const counts = { active_sessions: sessions.active, max_sessions: sessions.limits.most }
     return failed(id, "server", capacityMessage(sessions), counts)
   }
-  yield* Effect.forkIn(Effect.andThen(sessions.idle(session), session.close), scope)
+  yield* sessions.makeClosable(session)
   return succeeded(id, { session_id: session.id })
 })
 
@@ -62,15 +62,18 @@ const openSession = Effect.fnUntraced(function* (sessions: EnvSessions, { id }: 
 export const capacityMessage = ({ active, limits }: EnvSessions): string =>
   `Server at capacity: ${active}/${limits.most} sessions active. Cannot accept new connections.`
 
-const closeSession = Effect.fnUntraced(function* (sessions: EnvSessions, { id, params }: Call, own?: EnvSession) {
+const unknownSession = (id: RequestId, wanted: string): Plain =>
+  failed(id, "invalidParams", `Unknown session_id: ${wanted.slice(0, 100)}`)
+
+const closeSession = Effect.fnUntraced(function* (sessions: EnvSessions, { id, params }: Call) {
   const { session_id: wanted } = params
   if (typeof wanted !== "string" || wanted === "")
     return failed(id, "invalidParams", "Invalid params - 'session_id' is required")
-  if (wanted === own?.id)
-    return failed(id, "invalidRequest", "Cannot close active WebSocket-managed session via MCP method")
   const session = sessions.find(wanted)
-  if (session === undefined) return failed(id, "invalidParams", `Unknown session_id: ${wanted.slice(0, 100)}`)
-  yield* session.inTurn.withPermit(session.close)
+  if (session === undefined) return unknownSession(id, wanted)
+  if (!session.isClosable)
+    return failed(id, "invalidRequest", "Cannot close active WebSocket-managed session via MCP method")
+  yield* sessions.inTurn(session, session.close)
   return succeeded(id, { session_id: wanted, closed: true })
 })
 
@@ -102,9 +105,14 @@ const callOnce = (sessions: EnvSessions, call: Call) =>
 /** Calls a tool in the session that a request names. */
 const callIn = Effect.fnUntraced(function* (sessions: EnvSessions, call: Call, wanted: string) {
   const session = sessions.find(wanted)
-  if (session === undefined) return failed(call.id, "invalidParams", `Unknown session_id: ${wanted.slice(0, 100)}`)
-  session.usedAtMillis = yield* Clock.currentTimeMillis
-  return yield* session.inTurn.withPermit(callTool(sessions, call, session))
+  if (session === undefined) return unknownSession(call.id, wanted)
+  const calling = Effect.suspend(() =>
+    // An earlier request may have closed it.
+    sessions.find(wanted) === undefined
+      ? Effect.succeed(unknownSession(call.id, wanted))
+      : callTool(sessions, call, session),
+  )
+  return yield* sessions.inTurn(session, calling)
 })
 
 /**
@@ -125,7 +133,7 @@ export const answerCall = (
       if (own !== undefined) return succeeded(id, { session_id: own.id })
       return scope === undefined ? failed(id, "noMethod", method) : yield* openSession(sessions, call, scope)
     }
-    if (method === "openenv/session/close") return yield* closeSession(sessions, call, own)
+    if (method === "openenv/session/close") return yield* closeSession(sessions, call)
     if (method === "tools/list") return listTools(sessions, call)
     if (method !== "tools/call") return failed(id, "noMethod", `Method not found: ${method.slice(0, 100)}`)
     if (own !== undefined) return yield* callTool(sessions, call, own)

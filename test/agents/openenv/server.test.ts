@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Fiber, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { CartPole, servedTasks, TaskSet, TextEnv } from "../../../src/index.ts"
 import { servedNumbers } from "../../../src/rl/env/openenv/ServedNumbers.ts"
@@ -41,6 +41,8 @@ describe("a session of a server of OpenEnv", () => {
       assert.match(JSON.stringify(chosen), /Task 2/)
       for (const last of [false, false, false, true])
         assert.deepStrictEqual(yield* ask(step("on")), observation({ text: "on" }, 0, last))
+      const over = refusal("EXECUTION_ERROR", "echo: the episode is over; expected a reset")
+      assert.deepStrictEqual(yield* ask(step("on")), over)
     }).pipe(Effect.scoped),
   )
 
@@ -130,6 +132,51 @@ describe("a session of a server of OpenEnv", () => {
       assert.deepStrictEqual(yield* Effect.promise(other.next), idle)
       assert.deepStrictEqual(yield* Effect.promise(other.next), { closed: 1000 })
       assert.deepStrictEqual(yield* third.ask(step("on")), observation({ text: "on" }, 0))
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("does not end as unused while its requests run or come, in each way", () =>
+    Effect.gen(function* () {
+      const steps = yield* Queue.unbounded<Deferred.Deferred<void>>()
+      const ends = { observation: "on", feedback: { score: 0, target: null, message: "" }, terminated: false }
+      const slow = TextEnv.make({
+        id: "slow",
+        type: "slow",
+        begin: () => ({ state: null, observation: "" }),
+        step: (state) =>
+          Effect.gen(function* () {
+            const ended = yield* Deferred.make<void>()
+            yield* Queue.offer(steps, ended)
+            yield* Deferred.await(ended)
+            return { state, ...ends }
+          }),
+      })
+      const url = yield* served(yield* servedTasks(TaskSet.of("slow", [slow])), { idleSeconds: 10 })
+      const { ask } = yield* connect(`${url}/ws`)
+      yield* ask({ type: "reset" })
+      const stepping = yield* Effect.forkChild(ask(step("on")))
+      const running = yield* Queue.take(steps)
+      yield* TestClock.adjust("1 minute")
+      yield* Deferred.succeed(running, undefined)
+      assert.deepStrictEqual(yield* Fiber.join(stepping), observation({ text: "on" }, 0))
+      yield* TestClock.adjust("6 seconds")
+      assert.deepInclude(yield* ask({ type: "state" }), { type: "state" })
+
+      const tools = yield* served(yield* echo(), { idleSeconds: 10 })
+      const mcp = yield* connect(`${tools}/mcp`)
+      const rpc = (method: string, params: object = {}) => ({ jsonrpc: "2.0", id: 1, method, params })
+      const created = JSON.stringify((yield* post(`${tools}/mcp`, rpc("openenv/session/create")))[1])
+      const [, session_id = ""] = /"session_id":"([^"]+)"/.exec(created) ?? []
+      const counting = { name: "count", session_id }
+      for (let at = 0; at < 3; at++) {
+        assert.match(JSON.stringify(yield* mcp.ask(rpc("tools/list"))), /"result"/)
+        assert.match(JSON.stringify(yield* post(`${tools}/mcp`, rpc("tools/call", counting))), /"result"/)
+        yield* TestClock.adjust("6 seconds")
+      }
+      yield* TestClock.adjust("6 seconds")
+      assert.match(JSON.stringify(yield* Effect.promise(mcp.next)), /was not used for 10 seconds/)
+      const ended = JSON.stringify(yield* post(`${tools}/mcp`, rpc("tools/call", counting)))
+      assert.match(ended, /Unknown session_id/)
     }).pipe(Effect.scoped),
   )
 
@@ -276,6 +323,13 @@ describe("requests to a server of OpenEnv", () => {
       assert.match(JSON.stringify((yield* post(`${url}/mcp`, { jsonrpc: "1.0" }))[1]), /-32600/)
       const { ask } = yield* connect(`${url}/mcp`)
       assert.match(JSON.stringify(yield* ask({ jsonrpc: "2.0", id: 2, method: "tools/list" })), /"id":2,"result"/)
+      // The session of a WebSocket keeps its place until the connection ends.
+      const own = JSON.stringify(yield* ask({ jsonrpc: "2.0", id: 3, method: "openenv/session/create" }))
+      const [, socket = ""] = /"session_id":"([^"]+)"/.exec(own) ?? []
+      assert.deepStrictEqual(
+        yield* call("openenv/session/close", { session_id: socket }),
+        failed(-32600, "Cannot close active WebSocket-managed session via MCP method"),
+      )
       const without = yield* served(yield* echo(new Set(), false))
       const [, answer] = yield* post(`${without}/mcp`, { jsonrpc: "2.0", id: 1, method: "tools/list" })
       assert.deepStrictEqual(answer, failed(-32603, "Environment does not support MCP"))

@@ -142,7 +142,7 @@ const learn = Effect.fnUntraced(function* (prepared: PreparedPrompts, progress: 
 /** Returns the texts that are learned, with the values that the agent has itself. */
 const seedOf = ({ settings, source }: PreparedPrompts, own: Texts): Effect.Effect<Texts, ConfigError> => {
   const { learn: wanted, learner } = settings
-  const missing = learner.type === "bootstrap" && !(learner.text in own) ? { [learner.text]: "" } : {}
+  const missing = learner.type === "bootstrap" && !Object.hasOwn(own, learner.text) ? { [learner.text]: "" } : {}
   const all: Texts = { ...own, ...missing }
   const names = learner.type === "bootstrap" ? [learner.text] : (wanted ?? Object.keys(all))
   const unknown = names.find((name) => !Object.hasOwn(all, name))
@@ -211,8 +211,8 @@ const changed = Effect.fnUntraced(function* (progress: Progress, player: Player,
 const writeCandidates = Effect.fnUntraced(function* (state: SearchState) {
   const { files } = yield* CurrentRun
   const best = bestOf(state)
-  yield* files.write(Layout.prompts.candidates, `${prettyJson({ best, ...state })}\n`)
-  yield* files.write(Layout.learntTexts, `${prettyJson(state.candidates[best].texts)}\n`)
+  yield* files.write(Layout.prompts.candidates, prettyJson({ best, ...state }))
+  yield* files.write(Layout.learntTexts, prettyJson(state.candidates[best].texts))
 })
 
 /** Plays the test tasks with the seed's texts and with the best ones. */

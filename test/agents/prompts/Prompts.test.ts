@@ -113,7 +113,7 @@ describe("a run that learns prompts", () => {
       // It guesses some words, and copies the answers of the examples that it is shown.
       const guesser = FunctionAgent.make("guesser", ({ text }, { text: named, seed }) => {
         const [, word = ""] = /\[([^\]]+)\]/.exec(text) ?? []
-        const shown = new RegExp(`\\[${word}\\][^]*?Output:\\n(\\w+)`).exec(named("examples", ""))
+        const shown = new RegExp(`\\[${word}\\][^]*?Output:\\n(\\w+)`).exec(named("constructor", ""))
         return shown?.[1] ?? (seed % 2 === 0 ? word : "no idea")
       })
       const items = ["a", "b", "c", "d", "e", "f"].map((word) => ({ question: `Say [${word}].`, answer: word }))
@@ -123,13 +123,15 @@ describe("a run that learns prompts", () => {
         dataset: { items },
         validation_dataset: { items: items.toReversed() },
         test_dataset: null,
-        learner: { type: "bootstrap", shots: 2, sets: 3, max_metric_calls: 60 },
+        // No object's own names count as texts.
+        learner: { type: "bootstrap", text: "constructor", shots: 2, sets: 3, max_metric_calls: 60 },
       })
       assert.strictEqual(result.endedBy, "done")
       assert.strictEqual(result.candidates, 4)
       assert.isNull(result.testScores)
       assert.isAbove(result.validationScores.best.mean, result.validationScores.seed.mean)
-      assert.deepStrictEqual(Object.keys(json(files.get("texts.json"))), ["examples"])
+      assert.deepStrictEqual(Object.keys(json(files.get("texts.json"))), ["constructor"])
+      for (const file of ["texts.json", "candidates.json"]) assert.match(files.get(file) ?? "", /[^\n]\n$/)
     }),
   )
 })

@@ -60,8 +60,8 @@ const endingWithProcess = (child: ChildProcess): (() => void) => {
   }
 }
 
-/** Runs a command with the user's shell. Returns why it failed; undefined if it succeeded. */
-const runCommand = (command: string, facts: AlertFacts, seconds: number) =>
+/** Runs a command with the user's shell. Returns why it failed; undefined if it succeeded. An interruption ends the command. */
+const runCommand = (command: string, facts: AlertFacts) =>
   Effect.callback<string | undefined>((resume) => {
     // If the limit of open files is reached, Node makes a child without streams, and emits the error later.
     const child: ChildProcess = spawn(command, {
@@ -73,15 +73,8 @@ const runCommand = (command: string, facts: AlertFacts, seconds: number) =>
       windowsHide: true,
     })
     let errors = ""
-    let isLate = false
-    const end = () => killGroup(child)
-    const timer = setTimeout(() => {
-      isLate = true
-      end()
-    }, seconds * 1000)
     const release = endingWithProcess(child)
     const settle = (problem: string | undefined): void => {
-      clearTimeout(timer)
       release()
       child.stderr?.destroy()
       resume(Effect.succeed(problem))
@@ -93,14 +86,21 @@ const runCommand = (command: string, facts: AlertFacts, seconds: number) =>
     child.once("error", ({ message }) => settle(message))
     child.once("exit", (code, signal) => {
       // Processes that the command left behind end with it.
-      end()
+      killGroup(child)
       const last = errors.trimEnd().split("\n").at(-1) ?? ""
       const ending = signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`
-      if (isLate) settle(`it did not end within ${seconds} seconds, so it was ended`)
-      else settle(code === 0 ? undefined : `${ending}${last === "" ? "" : `: ${oneLine(last)}`}`)
+      settle(code === 0 ? undefined : `${ending}${last === "" ? "" : `: ${oneLine(last)}`}`)
     })
-    return Effect.sync(end)
+    return Effect.sync(() => killGroup(child))
   })
+
+/** Ends a delivery that takes too long. */
+const within = <R>(
+  seconds: number,
+  delivery: Effect.Effect<string | undefined, never, R>,
+  problem: string,
+): Effect.Effect<string | undefined, never, R> =>
+  Effect.timeoutOrElse(delivery, { duration: seconds * 1000, orElse: () => Effect.succeed(problem) })
 
 /** Sends the facts to a webhook by POST. Returns why that failed; undefined if it succeeded. */
 const callWebhook = Effect.fnUntraced(function* (webhook: URL, facts: AlertFacts) {
@@ -125,10 +125,7 @@ const callWebhook = Effect.fnUntraced(function* (webhook: URL, facts: AlertFacts
   return yield* exchange(site, request, options, () => Effect.undefined).pipe(
     Effect.catch((error) => Effect.succeed(withoutName(site, error))),
     Effect.map((problem) => secrets.reduce((text, secret) => text?.replaceAll(secret, "/…"), problem)),
-    Effect.timeoutOrElse({
-      duration: webhookSeconds * 1000,
-      orElse: () => Effect.succeed(`it did not take the alert within ${webhookSeconds} seconds`),
-    }),
+    (delivery) => within(webhookSeconds, delivery, `it did not take the alert within ${webhookSeconds} seconds`),
   )
 })
 
@@ -142,7 +139,11 @@ export const deliver = (target: AlertTarget, facts: AlertFacts): Effect.Effect<v
     const told = { ...facts, ...message }
     const problem =
       "command" in target
-        ? yield* runCommand(target.command, told, commandSeconds)
+        ? yield* within(
+            commandSeconds,
+            runCommand(target.command, told),
+            `it did not end within ${commandSeconds} seconds, so it was ended`,
+          )
         : yield* Effect.provide(callWebhook(target.webhook, told), httpClient)
     const name = "command" in target ? shortened(oneLine(target.command), 80) : target.webhook.origin
     if (problem !== undefined)

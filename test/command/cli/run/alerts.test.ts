@@ -1,8 +1,9 @@
 import { createServer } from "node:http"
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
+import * as TestClock from "effect/testing/TestClock"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { parseAlert } from "../../../../src/command/cli/alerts/alert.ts"
 import { alertSink } from "../../../../src/command/cli/alerts/alerts.ts"
@@ -18,13 +19,14 @@ let folder = ""
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "alerts-"))))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+const limits = { commandSeconds: 60, webhookSeconds: 60, maxRetries: 2, startingDelay: 0.001 }
+
 /** Delivers an alert with short limits, and returns what it writes to stderr. */
-const delivered = async (target: Parameters<typeof deliver>[0], limits = {}): Promise<string> => {
+const delivered = async (target: Parameters<typeof deliver>[0]): Promise<string> => {
   let stderr = ""
-  const all = { commandSeconds: 60, webhookSeconds: 60, maxRetries: 2, startingDelay: 0.001, ...limits }
   await Effect.runPromise(
     deliver(target, facts).pipe(
-      Effect.provideService(AlertLimits, all),
+      Effect.provideService(AlertLimits, limits),
       Effect.provideService(Output, { stdout: () => Effect.void, stderr: (text) => void (stderr += text) }),
     ),
   )
@@ -81,12 +83,23 @@ describe.skipIf(process.platform === "win32")("an alert to a command", () => {
 
   it("that does not end is ended, with all that it has started", async () => {
     const pids = join(folder, "pids")
-    const stderr = await delivered(
-      { command: `sleep 1000 & echo $! > ${pids}; echo $$ >> ${pids}; sleep 1000` },
-      { commandSeconds: 0.5 },
+    const begun = () => (existsSync(pids) ? (readFileSync(pids, "utf8").match(/^\d+\n/gm) ?? []) : [])
+    const command = `sleep 1000 & echo $! > ${pids}; echo $$ >> ${pids}; sleep 1000`
+    let stderr = ""
+    await Effect.runPromise(
+      Effect.gen(function* () {
+        const delivering = yield* Effect.forkChild(deliver({ command }, facts), { startImmediately: true })
+        yield* Effect.promise(() => until(() => begun().length === 2))
+        yield* TestClock.adjust("60 seconds")
+        yield* Fiber.join(delivering)
+      }).pipe(
+        Effect.provideService(AlertLimits, limits),
+        Effect.provideService(Output, { stdout: () => Effect.void, stderr: (text) => void (stderr += text) }),
+        Effect.provide(TestClock.layer()),
+      ),
     )
-    assert.include(stderr, "did not end within 0.5 seconds")
-    for (const pid of readFileSync(pids, "utf8").trim().split("\n")) await until(() => !isRunning(Number(pid)))
+    assert.include(stderr, "did not end within 60 seconds")
+    for (const pid of begun()) await until(() => !isRunning(Number(pid)))
   })
 
   it("leaves no process behind", async () => {

@@ -1,7 +1,7 @@
 /** Answers the messages of a WebSocket of OpenEnv: `reset`, `step`, `state`, `mcp` and `close`. */
 import { Effect } from "effect"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { jsonValue, messageOf } from "../../base/config/text.ts"
+import { jsonOf, jsonValue, messageOf } from "../../base/config/text.ts"
 import type { EnvError } from "../../base/EnvError.ts"
 import { mostLists } from "../../spread/openenv/messages.ts"
 import { actionProblem, type EnvSession, type EnvSessions, type InputProblem, resetProblem } from "./EnvSessions.ts"
@@ -57,11 +57,15 @@ const executed = (effect: Effect.Effect<object, EnvError>): Effect.Effect<Messag
     ),
   )
 
+/** Shows the type of a message, which may be any value of JSON. */
+const shownType = (type: unknown): string =>
+  (typeof type === "string" ? type : (jsonOf(type) ?? String(type))).slice(0, 100)
+
 const answerParsed = (sessions: EnvSessions, session: EnvSession, message: Plain): Effect.Effect<MessageAnswer> => {
   const { type, data } = message
   const hasData = type === "reset" || type === "step" || type === "mcp"
   if (!hasData && type !== "state" && type !== "close") {
-    return Effect.succeed(failed("UNKNOWN_TYPE", `Unknown message type: ${String(type).slice(0, 100)}`))
+    return Effect.succeed(failed("UNKNOWN_TYPE", `Unknown message type: ${shownType(type)}`))
   }
   const problem = formProblem(message, hasData ? ["type", "data"] : ["type"])
   if (problem !== undefined) return Effect.succeed(wrong(problem))

@@ -8,6 +8,15 @@ import { jsonOf, shortened } from "../../base/config/text.ts"
 /** The depth of references and alternatives after which a Schema is not read further. */
 const deepest = 32
 
+/** The number of Schemas that a check reads. Alternatives that refer to each other could otherwise take hours. */
+const mostChecks = 100_000
+
+/** A check of a value: the Schema with the definitions, and how many Schemas may still be read. */
+interface Check {
+  readonly root: Plain
+  left: number
+}
+
 /** Follows a reference to the definitions of a Schema. */
 const resolved = (schema: unknown, root: Plain, depth = 0): Plain => {
   if (!isPlain(schema)) return {}
@@ -79,7 +88,7 @@ const sizeProblem = (schema: Plain, value: unknown): string | undefined => {
   return undefined
 }
 
-const objectProblem = (schema: Plain, value: Plain, root: Plain, depth: number): string | undefined => {
+const objectProblem = (schema: Plain, value: Plain, check: Check, depth: number): string | undefined => {
   const properties = propertiesOf(schema)
   const required: ReadonlyArray<unknown> = Array.isArray(schema["required"]) ? schema["required"] : []
   const missing = required.find((key) => typeof key === "string" && !Object.hasOwn(value, key))
@@ -89,7 +98,7 @@ const objectProblem = (schema: Plain, value: Plain, root: Plain, depth: number):
       if (schema["additionalProperties"] !== false) continue
       return `expected only the keys ${Object.keys(properties).join(", ")}, found ${shown(key)}`
     }
-    const problem = problemIn(properties[key], item, root, depth + 1)
+    const problem = problemIn(properties[key], item, check, depth + 1)
     if (problem !== undefined) return `${key}: ${problem}`
   }
   return undefined
@@ -98,7 +107,7 @@ const objectProblem = (schema: Plain, value: Plain, root: Plain, depth: number):
 /** Describes why a value has none of the types, constants and choices that a Schema allows; undefined if it has one. */
 const kindProblem = (schema: Plain, value: unknown): string | undefined => {
   const { type, const: constant, enum: choices } = schema
-  if (typeof type === "string" && types[type]?.(value) === false)
+  if (typeof type === "string" && Object.hasOwn(types, type) && !types[type](value))
     return `expected a value of type ${type}, found ${shown(value)}`
   if (constant !== undefined && !isPlain(constant) && constant !== value)
     return `expected ${shown(constant)}, found ${shown(value)}`
@@ -107,29 +116,42 @@ const kindProblem = (schema: Plain, value: unknown): string | undefined => {
   return undefined
 }
 
-const problemIn = (schema: unknown, value: unknown, root: Plain, depth: number): string | undefined => {
-  if (depth > deepest) return undefined
-  const own = resolved(schema, root)
+const problemIn = (schema: unknown, value: unknown, check: Check, depth: number): string | undefined => {
+  if (depth > deepest || --check.left < 0) return undefined
+  const own = resolved(schema, check.root)
   const alternatives = alternativesIn(own)
-  if (alternatives !== undefined) {
-    const problems = alternatives.map((one) => problemIn(one, value, root, depth + 1))
-    return problems.includes(undefined) ? undefined : problems[0]
-  }
+  if (alternatives !== undefined) return alternativesProblem(alternatives, value, check, depth)
   const problem = kindProblem(own, value) ?? sizeProblem(own, value)
   if (problem !== undefined) return problem
-  if (isPlain(value)) return objectProblem(own, value, root, depth)
-  return Array.isArray(value) ? listProblem(own, value, root, depth) : undefined
+  if (isPlain(value)) return objectProblem(own, value, check, depth)
+  return Array.isArray(value) ? listProblem(own, value, check, depth) : undefined
+}
+
+/** Describes why a value fits none of the alternatives; undefined if it fits one. */
+const alternativesProblem = (
+  alternatives: ReadonlyArray<unknown>,
+  value: unknown,
+  check: Check,
+  depth: number,
+): string | undefined => {
+  let first: string | undefined
+  for (const one of alternatives) {
+    const problem = problemIn(one, value, check, depth + 1)
+    if (problem === undefined) return undefined
+    first ??= problem
+  }
+  return first
 }
 
 const listProblem = (
   { items, prefixItems }: Plain,
   list: ReadonlyArray<unknown>,
-  root: Plain,
+  check: Check,
   depth: number,
 ): string | undefined => {
   const first: ReadonlyArray<unknown> = Array.isArray(prefixItems) ? prefixItems : []
   for (const [at, item] of list.entries()) {
-    const problem = problemIn(at < first.length ? first[at] : items, item, root, depth + 1)
+    const problem = problemIn(at < first.length ? first[at] : items, item, check, depth + 1)
     if (problem !== undefined) return `${at}: ${problem}`
   }
   return undefined
@@ -146,4 +168,4 @@ const listProblem = (
  * ```
  */
 export const schemaProblem = (schema: Plain, value: unknown, root: Plain = schema): string | undefined =>
-  problemIn(schema, value, root, 0)
+  problemIn(schema, value, { root, left: mostChecks }, 0)

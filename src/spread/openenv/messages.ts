@@ -4,7 +4,7 @@
  */
 import { Option, Schema } from "effect"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { jsonValue, messageOf, oneLine, shortened, visible } from "../../base/config/text.ts"
+import { jsonOf, jsonValue, messageOf, oneLine, shortened, visible } from "../../base/config/text.ts"
 
 /** The result of a reset or a step. */
 export interface Observed {
@@ -33,12 +33,16 @@ export const mostLists = 2 ** 20
 /** Shortens a text of the other side for a message in one line. */
 export const quoted = (text: string): string => visible(shortened(oneLine(text), 300))
 
+/** Returns a value of JSON as a text. An object may have a key `toString`, so it has no other text than its JSON. */
+const textOf = (value: unknown): string =>
+  typeof value === "object" && value !== null ? (jsonOf(value) ?? "an object") : String(value)
+
 const messageIn = (data: Plain): string => {
   const { message, errors } = data
   const text = typeof message === "string" ? message : "no message"
   const [first] = Array.isArray(errors) ? errors : []
   if (!isPlain(first) || typeof first["msg"] !== "string") return quoted(text)
-  const place = Array.isArray(first["loc"]) ? `${first["loc"].map(String).join(".")}: ` : ""
+  const place = Array.isArray(first["loc"]) ? `${first["loc"].map(textOf).join(".")}: ` : ""
   return quoted(`${text}: ${place}${first["msg"]}`)
 }
 
@@ -48,7 +52,7 @@ const observedIn = (data: unknown): Observed | string => {
     const { observation, reward, done } = isPlain(data) ? data : {}
     if (!isPlain(observation)) return "data.observation: expected an object"
     if (done !== undefined && done !== null && typeof done !== "boolean") return "data.done: expected true or false"
-    return `data.reward: expected a finite number or null, found ${quoted(String(reward))}`
+    return `data.reward: expected a finite number or null, found ${quoted(textOf(reward))}`
   }
   const { observation, reward = null, done = null } = decoded.value
   return { observation, reward: Number(reward ?? 0), done: done ?? false }

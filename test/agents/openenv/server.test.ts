@@ -57,6 +57,9 @@ describe("a session of a server of OpenEnv", () => {
       assert.deepInclude(yield* ask("{bad"), { type: "error" })
       assert.deepStrictEqual(yield* ask({ type: "fly" }), refusal("UNKNOWN_TYPE", "Unknown message type: fly"))
       assert.deepStrictEqual(yield* ask({}), refusal("UNKNOWN_TYPE", "Unknown message type: undefined"))
+      const textless = { toString: 1, valueOf: 1 }
+      const shown = JSON.stringify(textless)
+      assert.deepStrictEqual(yield* ask({ type: textless }), refusal("UNKNOWN_TYPE", `Unknown message type: ${shown}`))
       assert.deepStrictEqual(yield* ask({ type: "step" }), wrong(["data"], "Field required", "missing"))
       assert.deepStrictEqual(
         yield* ask({ type: "reset", data: [] }),

@@ -1,9 +1,10 @@
 /** A collector of OpenTelemetry, which checks what the command sends it. */
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema, type Scope } from "effect"
+import { Effect, Layer, Schema, type Scope } from "effect"
 import { conventionNames } from "../../agents/lm/keptSpans.ts"
 import { serveHttp } from "../../servers/listen.ts"
+import { layer } from "../../../src/command/cli/telemetry/otlp.ts"
 import { checkVariables, telemetryVariables } from "../../../src/command/cli/telemetry/variables.ts"
 import { effect, resultOf, withFolder, write } from "./effect.ts"
 import { withVariables } from "./withVariables.ts"
@@ -198,9 +199,10 @@ describe("the variables of OpenTelemetry", () => {
         {},
         { OTEL_EXPORTER_OTLP_ENDPOINT: " " },
         { OTEL_SERVICE_NAME: "a" },
-        { ...endpoint, OTEL_SDK_DISABLED: "true" },
+        { ...endpoint, OTEL_SDK_DISABLED: "TRUE" },
       ])
         assert.isUndefined(telemetryVariables(off))
+      assert.notProperty(telemetryVariables({ ...endpoint, OTEL_SDK_DISABLED: "maybe" }), "OTEL_SDK_DISABLED")
       const problemOf = (more: Readonly<Record<string, string>>) =>
         Effect.flip(checkVariables({ ...endpoint, ...more })).pipe(Effect.map(({ message }) => message))
       assert.strictEqual(
@@ -215,7 +217,33 @@ describe("the variables of OpenTelemetry", () => {
         yield* problemOf({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" }),
         "OTEL_EXPORTER_OTLP_PROTOCOL: expected http/json or http/protobuf, found grpc",
       )
+      const json = { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }
+      assert.strictEqual(
+        yield* problemOf({ ...json, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/protobuf" }),
+        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: expected http/json, as all signals have the same protocol, found http/protobuf",
+      )
+      yield* checkVariables({ ...endpoint, ...json, OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: "http/json" })
       yield* checkVariables({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: "a=b,c=d=e" })
+    }),
+  )
+
+  it.effect("that the exporter cannot read are named without their value", () =>
+    Effect.gen(function* () {
+      const problemOf = (name: string, value: string) =>
+        Effect.gen(function* () {
+          const variables = {
+            OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1",
+            OTEL_TRACES_EXPORTER: "otlp",
+            [name]: value,
+          }
+          return (yield* Effect.flip(Layer.build(layer(variables)))).message
+        }).pipe(Effect.scoped)
+      for (const [name, value, expected] of [
+        ["OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", '"gzip" | "none"'],
+        ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", "a string representing a finite number"],
+        ["OTEL_EXPORTER_OTLP_HEADERS", "key=%zz", "a valid URI component"],
+      ])
+        assert.strictEqual(yield* problemOf(name, value), `${name}: expected ${expected}`)
     }),
   )
 })

@@ -5,7 +5,9 @@ import { usageError } from "../output/output.ts"
 
 export type TelemetryVariables = Readonly<Record<string, string>>
 
-const endpoints = ["", "TRACES_", "METRICS_", "LOGS_"].map((signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`)
+const signals = ["", "TRACES_", "METRICS_", "LOGS_"]
+const endpoints = signals.map((signal) => `OTEL_EXPORTER_OTLP_${signal}ENDPOINT`)
+const protocols = signals.map((signal) => `OTEL_EXPORTER_OTLP_${signal}PROTOCOL`)
 
 /** What OpenTelemetry assumes of the variables that are not set. */
 const defaults: TelemetryVariables = {
@@ -25,10 +27,15 @@ export const telemetryVariables = (
   const set = Object.entries(environment).flatMap(([name, value = ""]) =>
     /^(OTEL_|TRACEPARENT$)/.test(name) && value.trim() !== "" ? [[name, value.trim()] as const] : [],
   )
-  const variables: TelemetryVariables = Object.fromEntries(set)
-  const isOn = variables["OTEL_SDK_DISABLED"] !== "true" && endpoints.some((name) => name in variables)
+  // Any other value than true counts as false.
+  const { OTEL_SDK_DISABLED: disabled = "false", ...variables }: TelemetryVariables = Object.fromEntries(set)
+  const isOn = disabled.toLowerCase() !== "true" && endpoints.some((name) => name in variables)
   return isOn ? { ...defaults, ...variables } : undefined
 }
+
+/** Returns the protocol of the variables, which is that of all signals; undefined if none names one. */
+export const protocolOf = (variables: TelemetryVariables): string | undefined =>
+  protocols.flatMap((name) => variables[name] ?? []).at(0)
 
 /** Fails if a variable has a value that cannot be used. The message does not show the value, which may have a key. */
 export const checkVariables = (variables: TelemetryVariables): Effect.Effect<void, CommandError> => {
@@ -45,8 +52,14 @@ export const checkVariables = (variables: TelemetryVariables): Effect.Effect<voi
       !/^[^=,]+=[^,]*(,[^=,]+=[^,]*)*,?$/.test(value)
     )
       return Effect.fail(usageError(`${name}: expected NAME=VALUE, several separated by commas, found another text`))
-    if (/^OTEL_EXPORTER_OTLP_(TRACES_|METRICS_|LOGS_)?PROTOCOL$/.test(name) && !/^http\/(json|protobuf)$/.test(value))
+    if (!protocols.includes(name)) continue
+    if (!/^http\/(json|protobuf)$/.test(value))
       return Effect.fail(usageError(`${name}: expected http/json or http/protobuf, found ${value}`))
+    const common = protocolOf(variables)
+    if (value !== common)
+      return Effect.fail(
+        usageError(`${name}: expected ${common}, as all signals have the same protocol, found ${value}`),
+      )
   }
   return Effect.void
 }

@@ -145,6 +145,42 @@ describe("trajectories of our rollouts", () => {
     assert.deepEqual(await again(one), [one])
   })
 
+  it("have results of tools that only the next prompt has", async () => {
+    const ask = [user("How is the weather?")]
+    const toolCalls = [{ id: "a", name: "look", arguments: `{"at": "sea"}` }]
+    // Libraries write the arguments anew before they send them back.
+    const asked: ChatMessage = {
+      role: "assistant",
+      content: "go",
+      toolCalls: [{ ...toolCalls[0], arguments: `{"at":"sea"}` }],
+    }
+    const dark: ChatMessage = { role: "tool", toolCallId: "a", toolName: "look", content: "dark" }
+    const one = rollout([call(0, ask, { toolCalls }), call(1, [user("another agent")]), call(2, [...ask, asked, dark])])
+    assert.deepEqual(
+      written(one).steps.map(({ message, observation }) => [message, observation?.results]),
+      [
+        ["How is the weather?", undefined],
+        ["go", [{ source_call_id: "a", content: "dark" }]],
+        ["another agent", undefined],
+        ["go", undefined],
+        ["How is the weather?", undefined],
+        ["go", [{ source_call_id: "a", content: "dark" }]],
+        ["go", undefined],
+      ],
+    )
+    const alone = rollout([call(0, ask, { toolCalls }), call(1, [...ask, asked, dark])])
+    assert.deepEqual(
+      written(alone).steps.map(({ source, observation }) => [source, observation?.results.length]),
+      [
+        ["user", undefined],
+        ["agent", 1],
+        ["agent", undefined],
+      ],
+    )
+    assert.deepEqual(await again(one), [one])
+    assert.deepEqual(await again(alone), [alone])
+  })
+
   it("show an agent that asks no model, and an episode without steps", async () => {
     const env: RolloutStep = {
       _tag: "EnvironmentStep",

@@ -151,6 +151,8 @@ const OwnCall = Schema.Struct({
   attempts: Schema.Int,
   /** How many of the results come from tools that the agent ran itself; these are the first ones. */
   ownResults: Schema.Int,
+  /** How many of the results, the last ones, only the next prompt has; left out if it has none. */
+  promptResults: Schema.optionalKey(Schema.Int),
   /** The positions of the call's tools in `tool_definitions`; left out if it had none. */
   tools: Schema.optionalKey(Schema.Array(Schema.Int)),
 })

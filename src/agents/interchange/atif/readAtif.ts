@@ -80,8 +80,8 @@ const agentStepOf = (
   own: NonNullable<OwnStep["call"]>,
   { messages, tools }: { readonly messages: ReadonlyArray<ChatMessage>; readonly tools: ReadonlyArray<ToolSpec> },
 ): RolloutStep => {
-  const { purpose, target, loopIndex, parsed, incomplete, finishReason, attempts, ownResults, ...ofStep } = own
-  const { tools: positions, ...rest } = ofStep
+  const { purpose, target, loopIndex, parsed, incomplete, finishReason, attempts, ...ofStep } = own
+  const { ownResults, promptResults = 0, tools: positions, ...rest } = ofStep
   const results = toolResultsOf(step)
   const used = positions?.flatMap((at) => tools.at(at) ?? [])
   return {
@@ -98,7 +98,7 @@ const agentStepOf = (
       completion: { ...completionOf(step, ""), finishReason, attempts },
       toolResults: results.slice(0, ownResults),
     },
-    toolResults: results.slice(ownResults),
+    toolResults: results.slice(ownResults, Math.max(0, results.length - promptResults)),
   }
 }
 

@@ -12,6 +12,7 @@ import type { EpisodeRow } from "../../evaluate/rows.ts"
 import { type AgentStep, type EnvironmentStep, type Rollout, usageOf } from "../../episode/Rollout.ts"
 import { type ChatMessage, type Completion, noTokens, type ToolCall, type ToolSpec } from "../../lm/Chat.ts"
 import { messagesOf, ownStep, textOf } from "./conversation.ts"
+import { continues, resultsAfter, resultsInPrompt, sameMessages } from "./prompts.ts"
 import {
   type AtifResult,
   type AtifStep,
@@ -139,7 +140,8 @@ const stepsOf = (
       const next = steps.at(at + 1)
       const env = next?._tag === "EnvironmentStep" ? next : undefined
       const answer = env !== undefined && at >= lastCall ? env : undefined
-      addCall(writing, step, { tools, env, answer, delegated: delegated.get(step.id) ?? [] })
+      const promptResults = resultsInPrompt(step, { steps, at })
+      addCall(writing, step, { tools, env, answer, promptResults, delegated: delegated.get(step.id) ?? [] })
     } else if (steps.at(at - 1)?._tag !== "AgentStep" || at === 0) addEnvStep(writing, step)
   }
   if (writing.steps.length === 0) {
@@ -172,6 +174,8 @@ interface CallContext {
   readonly env: EnvironmentStep | undefined
   /** The same, if no later prompt shows the env's answer. */
   readonly answer: EnvironmentStep | undefined
+  /** The results of the call's tools that only the next prompt has. */
+  readonly promptResults: ReadonlyArray<ToolResult>
   readonly delegated: ReadonlyArray<Rollout>
 }
 
@@ -193,6 +197,7 @@ const addCall = (writing: Writing, step: AgentStep, context: CallContext): void 
       finishReason: completion.finishReason,
       attempts: completion.attempts,
       ownResults: call.toolResults.length,
+      ...(context.promptResults.length === 0 ? {} : { promptResults: context.promptResults.length }),
       ...(call.tools === undefined ? {} : { tools: call.tools.map((tool) => texts.indexOf(JSON.stringify(tool))) }),
     },
     ...(isExact ? {} : { messages: call.messages }),
@@ -200,7 +205,7 @@ const addCall = (writing: Writing, step: AgentStep, context: CallContext): void 
   }
   const toolCalls = toolCallsOf(completion.toolCalls)
   const results = withReferences(
-    [...call.toolResults, ...toolResults].map((result) => resultOf(result, toolCalls)),
+    [...call.toolResults, ...toolResults, ...context.promptResults].map((result) => resultOf(result, toolCalls)),
     context.delegated,
   )
   if (context.answer !== undefined) results.push({ content: answerOf(context.answer) })
@@ -227,9 +232,9 @@ const remembered = ({ seen }: Writing, messages: ReadonlyArray<ChatMessage>): Re
 /** Adds the messages of a prompt that the conversation does not have yet: all of them, if the prompt does not continue it. */
 const addPrompt = (writing: Writing, prompt: ReadonlyArray<ChatMessage>): void => {
   const { conversation, steps, seen } = writing
-  const continues = sameMessages(prompt.slice(0, conversation.length), conversation)
-  const messages = continues ? prompt.slice(conversation.length) : prompt
-  const begun = continues ? conversation : []
+  const isContinued = continues(prompt, conversation)
+  const messages = isContinued ? prompt.slice(conversation.length) : prompt
+  const begun = isContinued ? conversation : []
   const added: Array<Omit<AtifStep, "step_id">> = []
   for (let at = 0; at < messages.length; at++) {
     const message = messages[at]
@@ -241,26 +246,14 @@ const addPrompt = (writing: Writing, prompt: ReadonlyArray<ChatMessage>): void =
       message: message.content,
       ...(message.role === "assistant" ? withTools(message.toolCalls ?? [], resultsAfter(messages, at)) : {}),
       ...(isCopied ? { is_copied_context: true } : {}),
-      ...(added.length === 0 && !continues ? { extra: extraOf({ restart: true }) } : {}),
+      ...(added.length === 0 && !isContinued ? { extra: extraOf({ restart: true }) } : {}),
     })
   }
   steps.push(...added)
   // Nothing tells a reader that the prompt begins again: then the call keeps its whole prompt.
-  if (!continues && added.length === 0) return
+  if (!isContinued && added.length === 0) return
   const told = added.flatMap((step) => messagesOf({ step_id: 1, ...step }))
   writing.conversation = [...begun, ...remembered(writing, told)]
-}
-
-/** Returns the results of tools that follow the message at a position. */
-const resultsAfter = (messages: ReadonlyArray<ChatMessage>, at: number): ReadonlyArray<ToolResult> => {
-  const results: Array<ToolResult> = []
-  for (let next = at + 1; next < messages.length; next++) {
-    const message = messages[next]
-    if (message.role !== "tool") break
-    const { toolCallId, toolName, content, isError = false } = message
-    results.push({ toolCallId, toolName, content, isError })
-  }
-  return results
 }
 
 const withTools = (
@@ -339,24 +332,4 @@ const metricsOf = ({ usage, tokens }: Completion): Metrics | undefined => {
     ...(Object.keys(extra).length === 0 ? {} : { extra }),
   }
   return Object.keys(metrics).length === 0 ? undefined : metrics
-}
-
-const sameMessages = (some: ReadonlyArray<ChatMessage>, others: ReadonlyArray<ChatMessage>): boolean =>
-  some.length === others.length && some.every((one, at) => sameMessage(one, others[at]))
-
-/** Tells whether two messages have the same content; a missing field differs from an empty one. */
-const sameMessage = (one: ChatMessage, other: ChatMessage): boolean => {
-  if (one === other) return true
-  if (one.content !== other.content || one.role !== other.role) return false
-  return JSON.stringify(sorted(one)) === JSON.stringify(sorted(other))
-}
-
-const sorted = (message: ChatMessage): unknown => {
-  const calls = message.role === "assistant" ? message.toolCalls : undefined
-  return [
-    ...Object.entries(message)
-      .filter(([key]) => key !== "toolCalls")
-      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
-    calls?.map(({ id, name, arguments: text }) => [id, name, text]),
-  ]
 }

@@ -124,6 +124,9 @@ const rememberedIds = 10_000
 const sessionEnded = (id: string): GatewayError =>
   gatewayError(410, "session_ended", `the session ${id} has ended; it takes no further calls`)
 
+export const unknownSession = (id: string): GatewayError =>
+  gatewayError(404, "unknown_session", `there is no session ${id}; use the address that you were given`)
+
 const keyBytes = 18
 
 /** Makes a key, which nobody can guess. */
@@ -216,9 +219,7 @@ export class Sessions {
     const session = this.open.get(id)
     if (session === undefined) {
       if (this.ended.has(id)) return Effect.fail(sessionEnded(id))
-      return Effect.fail(
-        gatewayError(404, "unknown_session", `there is no session ${id}; use the address that you were given`),
-      )
+      return Effect.fail(unknownSession(id))
     }
     if (session.key === null || sameKey(key, Redacted.value(session.key))) return Effect.succeed(session)
     return Effect.fail(gatewayError(401, "invalid_api_key", `expected the key of the session ${id} as the API key`))
@@ -233,8 +234,9 @@ export class Sessions {
   }
 }
 
-/** Returns why a session cannot record a further call of this size; undefined if it can. */
-const fullBy = (session: Session, size: number): GatewayError | undefined => {
+/** Returns why a session cannot record a further call of this size; undefined if it can, or if nothing is recorded. */
+const fullBy = (session: Session, size: number | null): GatewayError | undefined => {
+  if (size === null) return undefined
   const { begun, characters, requests, recorded, limits } = session
   if (begun >= limits.calls) {
     const message = `expected at most ${limits.calls} calls in one session; end it and use another one`
@@ -250,12 +252,12 @@ const fullBy = (session: Session, size: number): GatewayError | undefined => {
 }
 
 /**
- * Counts a call of a session while it runs. `size` is the number of characters of its request. If the session ends meanwhile,
- * the call is interrupted.
+ * Counts a call of a session while it runs. `size` is the number of characters of its request; null for a request that is not
+ * recorded, such as one for embeddings. If the session ends meanwhile, the call is interrupted.
  */
 export const counted = <A, E>(
   session: Session,
-  { nowMillis, size }: { readonly nowMillis: number; readonly size: number },
+  { nowMillis, size }: { readonly nowMillis: number; readonly size: number | null },
   call: Effect.Effect<A, E>,
 ): Effect.Effect<A, E | GatewayError> =>
   Effect.uninterruptibleMask((interruptible): Effect.Effect<A, E | GatewayError> => {
@@ -263,9 +265,10 @@ export const counted = <A, E>(
     if (Deferred.isDoneUnsafe(session.closed)) return Effect.fail(sessionEnded(session.id))
     const full = fullBy(session, size)
     if (full !== undefined) return Effect.fail(full)
-    session.begun++
-    session.characters += size
-    session.requests.characters += size
+    const characters = size ?? 0
+    if (size !== null) session.begun++
+    session.characters += characters
+    session.requests.characters += characters
     session.inProgress++
     session.lastCallAtMillis = nowMillis
     session.idle.closeUnsafe()
@@ -274,7 +277,7 @@ export const counted = <A, E>(
       interruptible(Effect.raceFirst(call, closed)),
       Effect.map(Clock.currentTimeMillis, (now) => {
         session.lastCallAtMillis = now
-        session.requests.characters -= size
+        session.requests.characters -= characters
         session.inProgress--
         if (session.inProgress === 0) session.idle.openUnsafe()
       }),

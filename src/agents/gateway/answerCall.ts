@@ -8,6 +8,7 @@ import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { jsonLength } from "../../base/config/jsonFacts.ts"
 import { parsedJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { asMessage, type Completion, type LmRequest } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmError } from "../lm/LmError.ts"
@@ -113,6 +114,15 @@ const passedRefusal = (
   return HttpServerResponse.text(refusal.text, { status: refusal.status, contentType: type, headers: doNotRetry })
 }
 
+/** Answers a call that failed with the server's own refusal, or fails. */
+const refused = (
+  error: LmError | GatewayError,
+  raw: RawExchange | null,
+): Effect.Effect<HttpServerResponse.HttpServerResponse, GatewayError> => {
+  const passed = passedRefusal(error, raw)
+  return passed === undefined ? Effect.fail(toGatewayError(error)) : Effect.succeed(passed)
+}
+
 /** A call whose body was decoded, and whose model is known. */
 interface DecodedCall extends AgentCall {
   readonly session: Session
@@ -205,29 +215,33 @@ const answerOnce = Effect.fnUntraced(function* (call: DecodedCall) {
   const calling = asking(call, raw)
   const answer =
     raw === null || !asked.stream ? Effect.map(calling, encoded) : streamed(calling, { raw, protocol, encoded })
-  return yield* Effect.catch(answer, (error) => {
-    const refused = passedRefusal(error, raw)
-    return refused === undefined ? Effect.fail(toGatewayError(error)) : Effect.succeed(refused)
-  })
+  return yield* Effect.catch(answer, (error) => refused(error, raw))
 })
+
+/** Returns the seed of one of several answers, which must differ also if the agent has set a seed. */
+const seedOfChoice = (seed: number | null, choice: number): number | null =>
+  seed === null || choice === 0 ? seed : stream(seed, "choice", choice).uint32() >>> 1
 
 /** Answers a call with several answers. Each is asked for and recorded by itself; they are sent when all have arrived. */
 const answerSeveral = Effect.fnUntraced(function* (call: DecodedCall, choices: number) {
   const { protocol, asked, facts } = call
-  const { n: _1, stream: _2, stream_options: _3, ...body } = call.body
-  const one = Effect.gen(function* () {
+  // A body without a seed gets that of the request.
+  const { n: _1, stream: _2, stream_options: _3, seed: _4, ...body } = call.body
+  const one = Effect.fnUntraced(function* (choice: number) {
     const raw = yield* exchangeOf(call, body)
-    const completion = yield* Effect.mapError(asking(call, raw), toGatewayError)
+    const request = { ...call.request, seed: seedOfChoice(call.request.seed, choice) }
+    const completion = yield* Effect.mapError(asking({ ...call, request }, raw), (error) => ({ error, raw }))
     const answer: unknown = typeof raw?.text === "string" ? parsedJson(raw.text) : protocol.whole(facts, completion)
     return isPlain(answer) ? answer : {}
   })
-  const answers = yield* Effect.all(
-    Array.from({ length: choices }, () => one),
-    { concurrency: "unbounded" },
+  return yield* Effect.forEach(Array.from({ length: choices }).keys(), one, { concurrency: "unbounded" }).pipe(
+    Effect.map((answers) =>
+      asked.stream
+        ? HttpServerResponse.text(choiceEvents(answers, { withUsage: asked.streamUsage }), eventStream)
+        : json(JSON.stringify(joinedChoices(answers))),
+    ),
+    Effect.catch(({ error, raw }) => refused(error, raw)),
   )
-  return asked.stream
-    ? HttpServerResponse.text(choiceEvents(answers, { withUsage: asked.streamUsage }), eventStream)
-    : json(JSON.stringify(joinedChoices(answers)))
 })
 
 /** Answers a call of an agent. */

@@ -19,7 +19,7 @@ import type { ClientProtocol } from "./protocols/ClientProtocol.ts"
 import { messages } from "./protocols/messages.ts"
 import { openAiFailure } from "./protocols/openAiFailure.ts"
 import { responses } from "./protocols/responses.ts"
-import { counted, type Session, type Sessions, setReward } from "./Sessions.ts"
+import { counted, type Session, type Sessions, setReward, unknownSession } from "./Sessions.ts"
 
 export interface GatewayApp {
   readonly sessions: Sessions
@@ -109,6 +109,14 @@ const answerModels = (
 const isOfModels = (path: string, { method }: HttpServerRequest.HttpServerRequest): boolean =>
   method === "GET" && /^\/v1\/models(\/|$)/.test(path)
 
+/** Answers a request that is not recorded. If the session ends meanwhile, the request is interrupted. */
+const unrecorded = (session: Session, answer: Effect.Effect<string, GatewayError>): Answering =>
+  Effect.flatMap(Clock.currentTimeMillis, (nowMillis) =>
+    Effect.map(counted(session, { nowMillis, size: null }, answer), (text) =>
+      HttpServerResponse.text(text, { contentType: "application/json" }),
+    ),
+  )
+
 /** Answers a request to a session, at the path below `/sessions/ID`. */
 const answerIn = (gateway: ServedGateway, session: Session, path: string): Answering =>
   Effect.gen(function* () {
@@ -125,15 +133,13 @@ const answerIn = (gateway: ServedGateway, session: Session, path: string): Answe
     }
     if (isOfModels(path, request)) return yield* answerModels(session.models, path, request)
     if (path === "/v1/messages/count_tokens" && isPost(request)) {
-      const counting = countTokens(session, yield* plainBody(gateway))
-      return HttpServerResponse.text(yield* counting, { contentType: "application/json" })
+      return yield* unrecorded(session, countTokens(session, yield* plainBody(gateway)))
     }
     if (path === "/v1/embeddings" && isPost(request)) {
       if (session.embed === null)
         return yield* gatewayError(404, "no_embeddings", "the session's model computes no embeddings")
-      const embedding = underCaller(spanOfRequest(request.headers), session.embed(yield* plainBody(gateway)))
-      const answer = yield* counted(session, { nowMillis: yield* Clock.currentTimeMillis, size: 0 }, embedding)
-      return HttpServerResponse.text(answer, { contentType: "application/json" })
+      const embedding = session.embed(yield* plainBody(gateway))
+      return yield* unrecorded(session, underCaller(spanOfRequest(request.headers), embedding))
     }
     if (path === "/reward" && isPost(request)) {
       const { reward } = yield* plainBody(gateway)
@@ -165,6 +171,8 @@ const answerAt = (gateway: ServedGateway, id: string, path: string): Answering =
       yield* openings.checkKey(keyOf(request))
       return yield* answerModels(openings.models, path, request)
     }
+    // There is nothing to end. A wrong address must not become a session without calls.
+    if (mayOpen && path === "/end") return yield* Effect.andThen(openings.checkKey(keyOf(request)), unknownSession(id))
     // A page of another site can send GET requests and other content types. They must not open a session.
     if (mayOpen) yield* expectJson(request, invalidBody)
     return yield* answerIn(gateway, yield* sessionOf(gateway, id, keyOf(request)), path)

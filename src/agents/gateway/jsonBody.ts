@@ -1,4 +1,4 @@
-/** Reads the bodies of requests to local servers that speak a model's protocol. The gateway and `effect serve` use it. */
+/** Reads the bodies of requests to local servers that speak a model's protocol. The gateway, `effect serve` and `effect ui` use it. */
 import { ByteSize, Effect } from "effect"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"

@@ -73,6 +73,18 @@ describe("a request for several answers", () => {
     }).pipe(Effect.provide(machine)),
   )
 
+  it.live("gets different answers also with a seed of the agent, whose own seed the first one has", () =>
+    Effect.gen(function* () {
+      const server = yield* serve({ say: () => "Yes." })
+      const { client, calls } = yield* opened(yield* behind(server.url))
+      yield* Effect.promise(() => client.chat.completions.create({ model: "m", messages, n: 3, seed: 7 }))
+      const seeds = server.asked.map(({ body }) => body["seed"])
+      assert.include(seeds, 7)
+      assert.strictEqual(new Set(seeds).size, 3)
+      assert.lengthOf(calls(), 3)
+    }).pipe(Effect.provide(machine)),
+  )
+
   it.live("fails as a whole if one answer does", () =>
     Effect.gen(function* () {
       const server = yield* serve({
@@ -86,7 +98,8 @@ describe("a request for several answers", () => {
         }),
       )
       assert.instanceOf(error, APIError)
-      assert.strictEqual(error.status, 400)
+      // It is the server's own refusal.
+      assert.strictEqual(error.status, 422)
       assert.isAtMost(calls().length, 1)
     }).pipe(Effect.provide(machine)),
   )

@@ -120,4 +120,38 @@ describe("an agent that", () => {
       assert.strictEqual(JSON.parse(fileIn(files, "metrics.json") ?? "{}").failed_calls, 1)
     }).pipe(Effect.provide(machine)),
   )
+
+  it.live("ends a session that there never was gets an error, and leaves no rollout", () =>
+    Effect.gen(function* () {
+      const { used, files } = yield* running({ key: "right" }, (url) =>
+        Effect.forEach(["wrong", "right"], (key) => send(`${url}/sessions/typo/end`, { body: "{}", key })),
+      )
+      assert.deepStrictEqual(
+        used.map(({ status, text }) => [status, JSON.parse(text).error.code]),
+        [
+          [401, "invalid_api_key"],
+          [404, "unknown_session"],
+        ],
+      )
+      assert.deepStrictEqual(rolloutsIn(files), [])
+    }).pipe(Effect.provide(machine)),
+  )
+
+  it.live("only asks for embeddings and numbers of tokens meets no limit on recorded calls", () =>
+    Effect.gen(function* () {
+      const server = yield* serve()
+      const lmConfig = { model: "m", protocol: "openai", baseUrl: server.url }
+      const { used } = yield* running({ config: { lmConfig, maxCalls: 1 } }, (url) =>
+        Effect.gen(function* () {
+          const tokens = JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] })
+          const paths = ["a/v1/embeddings", "a/v1/messages/count_tokens", "a/v1/chat/completions"]
+          return yield* Effect.forEach([...paths, ...paths], (path) => post(url, path, tokens))
+        }),
+      )
+      assert.deepStrictEqual(
+        used.map(({ status }) => status),
+        [200, 200, 200, 200, 200, 429],
+      )
+    }).pipe(Effect.provide(machine)),
+  )
 })

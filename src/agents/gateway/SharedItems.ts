@@ -25,7 +25,7 @@ interface SharedStart {
   readonly length: number
 }
 
-/** Tells whether two values have the same JSON, except for the order of keys. */
+/** Tells whether two values have the same JSON, also the same order of keys, which a model gets to see. */
 export const sameJson = (one: unknown, other: unknown): boolean => {
   if (one === other) return true
   if (Array.isArray(one)) {
@@ -33,10 +33,8 @@ export const sameJson = (one: unknown, other: unknown): boolean => {
   }
   if (!isPlain(one) || !isPlain(other)) return false
   const keys = Object.keys(one)
-  return (
-    keys.length === Object.keys(other).length &&
-    keys.every((key) => Object.hasOwn(other, key) && sameJson(one[key], other[key]))
-  )
+  const others = Object.keys(other)
+  return keys.length === others.length && keys.every((key, at) => key === others[at] && sameJson(one[key], other[key]))
 }
 
 const commonLength = (one: ReadonlyArray<unknown>, other: ReadonlyArray<unknown>): number => {

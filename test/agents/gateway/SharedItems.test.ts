@@ -35,7 +35,8 @@ describe("lists that share items", () => {
 
 describe("values", () => {
   it("have the same JSON if all keys and items have", () => {
-    assert.isTrue(sameJson({ a: [1, { b: null }], c: "x" }, { c: "x", a: [1, { b: null }] }))
+    assert.isTrue(sameJson({ a: [1, { b: null }], c: "x" }, { a: [1, { b: null }], c: "x" }))
+    assert.isFalse(sameJson({ a: 1, c: "x" }, { c: "x", a: 1 }))
     const one = { a: 1 }
     for (const other of [{ a: 2 }, { a: 1, b: 1 }, { b: 1 }, {}, [1], null, "a"]) assert.isFalse(sameJson(one, other))
     assert.isFalse(sameJson([1, 2], [1]))

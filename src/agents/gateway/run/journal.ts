@@ -4,6 +4,7 @@
  * process. A resumed gateway writes the rollouts again from it.
  */
 import { Effect, Schema, Stream } from "effect"
+import { jsonLength } from "../../../base/config/jsonFacts.ts"
 import { FormatError } from "../../../base/formats/FormatError.ts"
 import { type JsonLine, lines, valueOf } from "../../../base/formats/jsonLines.ts"
 import { sealed, unsealed } from "../../../base/formats/sealedLine.ts"
@@ -79,21 +80,35 @@ type JournalLine = typeof JournalLine.Type
 
 const decodeLine = valueOf(JournalLine)
 
-/** The calls of the open sessions, by their indices, from which later lines take the beginnings of their prompts. */
-type EarlierCalls = Map<string, Map<number, ModelCall>>
+/** The largest number of characters of a session's calls, each with its whole prompt. A rollout has far fewer. */
+const mostCharacters = 2 ** 30
 
-/** Returns the entry of a line, with the whole prompt; undefined if the call that the prompt begins with is missing. */
-const entryOf = (line: JournalLine, earlier: EarlierCalls): JournalEntry | undefined => {
+/** An open session, from whose calls, by their indices, later lines take the beginnings of their prompts. */
+interface EarlierSession {
+  readonly calls: Map<number, ModelCall>
+  characters: number
+}
+
+const charactersOf = ({ messages, completion }: ModelCall): number =>
+  messages.reduce((sum, message) => sum + jsonLength(message), jsonLength(completion))
+
+/** Returns the entry of a line, with the whole prompt, or the reason why there is none. */
+const entryOf = (line: JournalLine, earlier: Map<string, EarlierSession>): JournalEntry | string => {
   if (line._tag === "Ended") earlier.delete(line.id)
   if (line._tag !== "Call") return line
-  const calls = earlier.get(line.id) ?? new Map<number, ModelCall>()
-  earlier.set(line.id, calls)
+  const session = earlier.get(line.id) ?? { calls: new Map<number, ModelCall>(), characters: 0 }
+  earlier.set(line.id, session)
   const { start, ...entry } = line
-  const before = start === undefined ? undefined : calls.get(start.call)
-  if (start !== undefined && (before === undefined || before.messages.length < start.messages)) return undefined
+  const before = start === undefined ? undefined : session.calls.get(start.call)
+  if (start !== undefined && (before === undefined || before.messages.length < start.messages))
+    return `the call with the beginning of its prompt is not in the file; to resume, remove this call and the later ones of the session ${JSON.stringify(line.id)}, too`
   const call = entry.call === null || start === undefined ? entry.call : continued(entry.call, start, before)
-  if (call !== null) calls.set(entry.index, call)
-  return { ...entry, call }
+  if (call === null) return { ...entry, call }
+  session.calls.set(entry.index, call)
+  session.characters += charactersOf(call)
+  return session.characters > mostCharacters
+    ? `expected at most ${mostCharacters} characters in all calls of the session ${JSON.stringify(line.id)}, each with its whole prompt`
+    : { ...entry, call }
 }
 
 /** Returns a call with the beginning of its prompt. */
@@ -103,17 +118,14 @@ const continued = (call: ModelCall, { messages, tools }: PromptStart, before: Mo
   ...(tools && before?.tools !== undefined ? { tools: before.tools } : {}),
 })
 
-const readEntry = Effect.fnUntraced(function* (path: string, line: JsonLine, earlier: EarlierCalls) {
+const readEntry = Effect.fnUntraced(function* (path: string, line: JsonLine, earlier: Map<string, EarlierSession>) {
   const refused = (problem: string): FormatError =>
     new FormatError({ path, line: line.number, message: `${path}:${line.number}: ${problem}` })
   const bytes = unsealed(line.bytes)
   if (bytes === undefined)
     return yield* refused("the line was changed after it was written; remove it to resume without it")
   const entry = entryOf(yield* decodeLine(path, { ...line, bytes }), earlier)
-  return (
-    entry ??
-    (yield* refused("the call with the beginning of its prompt is not in the file; remove this line, too, to resume"))
-  )
+  return typeof entry === "string" ? yield* refused(entry) : entry
 })
 
 /**
@@ -127,7 +139,7 @@ export const readEarlier = Effect.fnUntraced(function* <E, R>(
   if (!(yield* run.exists(gatewayJournal))) return
   const path = `${run.directory}/${gatewayJournal}`
   let end = 0
-  const earlier: EarlierCalls = new Map()
+  const earlier = new Map<string, EarlierSession>()
   yield* Stream.runForEach(lines(run.stream(gatewayJournal)), (line) => {
     if (!line.whole) return Effect.void
     end = line.end

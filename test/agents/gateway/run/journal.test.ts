@@ -55,8 +55,10 @@ const journalOf = (prompts: ReadonlyArray<ReadonlyArray<string>>, tools: Readonl
 }
 
 /** Reads lines as a resumed gateway does. */
-const read = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
-  const files = new Map([[`run/${gatewayJournal}`, new TextEncoder().encode(lines.join(""))]])
+const read = (lines: ReadonlyArray<string>) => readBytes(new TextEncoder().encode(lines.join("")))
+
+const readBytes = Effect.fnUntraced(function* (bytes: Uint8Array) {
+  const files = new Map([[`run/${gatewayJournal}`, bytes]])
   const identity = { name: "gateway", population: {}, seed: 0 }
   const run = makeRunFiles(treeOf("run", inMemory(files)("run")), identity, true)
   const entries: Array<JournalEntry> = []
@@ -85,6 +87,64 @@ describe("the journal of a long conversation", () => {
       const { lines } = journalOf(grown.slice(0, 3), tools)
       const error = yield* Effect.flip(read([lines[0], lines[2], lines[3]]))
       assert.match(error.message, /sessions.jsonl:2: the call with the beginning of its prompt is not in the file/)
+    }),
+  )
+
+  it.effect("is refused if few characters of it become far more", () =>
+    Effect.gen(function* () {
+      const { entries, lines } = journalOf([["x".repeat(2 ** 20)]], tools)
+      const [begun, first] = entries
+      const again = (index: number): JournalEntry => (first._tag === "Call" ? { ...first, index } : first)
+      const start = { call: 0, messages: 1, tools: true }
+      const many = Array.from({ length: 1024 }, (_, at) => lineOf(again(at + 1), start))
+      assert.strictEqual(begun._tag, "Begun")
+      const error = yield* Effect.flip(read([...lines, ...many]))
+      assert.match(error.message, /expected at most 1073741824 characters in all calls of the session "a"/)
+    }),
+  )
+
+  it.effect("can be read up to the last whole line, wherever it ends", () =>
+    Effect.gen(function* () {
+      const ids = (id: string): ReadonlyArray<ChatMessage> => [
+        { role: "user", content: "Ünïcode" },
+        { role: "assistant", content: "", toolCalls: [{ id, name: "add", arguments: '{"a":1}' }] },
+        { role: "tool", toolCallId: id, toolName: "add", content: "2" },
+      ]
+      const other = [{ ...tools[0], description: "changed" }]
+      const calls = [
+        { id: "a", messages: ids("x"), tools },
+        { id: "b", messages: ids("x"), tools },
+        // The agent numbers its calls anew, so the record must have these ids.
+        { id: "a", messages: [...ids("y"), { role: "user", content: "Next" }], tools },
+        { id: "a", messages: [...ids("x"), { role: "user", content: "Branch" }], tools: other },
+        { id: "a", messages: [...ids("x"), { role: "user", content: "Branch" }], tools: [] },
+        { id: "b", messages: [...ids("x"), ...ids("z")], tools: other },
+      ] as const
+      const entries: ReadonlyArray<JournalEntry> = [
+        ...["a", "b"].map(
+          (id) => ({ _tag: "Begun", id, agent: "m", groupId: null, tags: {}, samplingSeed: 1 }) as const,
+        ),
+        ...calls.map(({ id, messages, tools }, index): JournalEntry => {
+          const own = { messages, ...(tools.length === 0 ? {} : { tools }), completion: completion("Yes.") }
+          const made = {
+            purpose: "action",
+            target: "internal",
+            loopIndex: index,
+            toolResults: [],
+            parsed: null,
+          } as const
+          return { ...call, _tag: "Call", id, index, call: { ...made, ...own, incomplete: false }, problem: null }
+        }),
+        { _tag: "Ended", id: "a", how: "agent", seconds: 2 },
+      ]
+      const records = new SessionRecords(noTotals())
+      const bytes = new TextEncoder().encode(entries.map((entry) => lineOf(entry, records.add(entry).start)).join(""))
+      for (let end = 0; end <= bytes.length; end += 31) {
+        const kept = bytes.slice(0, end)
+        const whole = kept.filter((byte) => byte === 10).length
+        assert.deepStrictEqual(yield* readBytes(kept), entries.slice(0, whole))
+      }
+      assert.deepStrictEqual(yield* readBytes(bytes), entries)
     }),
   )
 })

@@ -36,29 +36,49 @@ const valuesOf = (xml: string, attributes: RegExp): ReadonlyArray<string> =>
 export const mjcfFile = (path: string): Effect.Effect<Mjcf, EnvError> =>
   Effect.provide(read(path), Layer.mergeAll(NodeFileSystem.layer, NodePath.layer))
 
+/** A model or an included one, with the folder in which it is. */
+interface ModelText {
+  readonly text: string
+  readonly folder: string
+}
+
+const isModel = (name: string): boolean => /\.(xml|mjcf)$/i.test(name)
+
 const read = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const folder = paths.dirname(path)
-  let bytes = 0
-  const contentOf = Effect.fnUntraced(function* (file: string) {
-    bytes += Number((yield* fs.stat(file)).size)
-    if (bytes > mostBytes)
-      return yield* invalid(path, `the model and its files have more than ${mostBytes / 2 ** 20} MB`)
-    return yield* fs.readFile(file)
-  })
-  const failed = (error: { readonly message: string }) => invalid(path, `the model cannot be read: ${error.message}`)
-  const xml = new TextDecoder().decode(yield* Effect.mapError(contentOf(path), failed))
   const files: Record<string, Uint8Array> = {}
-  const texts = [xml]
-  for (let text = texts.shift(); text !== undefined; text = texts.shift()) {
-    const folders = ["", ...valuesOf(text, folderAttributes)]
-    for (const name of valuesOf(text, fileAttributes).flatMap((file) => folders.map((one) => paths.join(one, file)))) {
-      const file = paths.resolve(folder, name)
+  let bytes = 0
+  const contentOf = Effect.fnUntraced(
+    function* (file: string) {
+      bytes += Number((yield* fs.stat(file)).size)
+      if (bytes > mostBytes)
+        return yield* invalid(path, `the model and its files have more than ${mostBytes / 2 ** 20} MB`)
+      return yield* fs.readFile(file)
+    },
+    Effect.mapError((error) => invalid(path, `the model cannot be read: ${error.message}`)),
+  )
+  /** Reads the files that a model names, if they are there, and returns their names. MuJoCo has several places for a file. */
+  const readNamed = Effect.fnUntraced(function* ({ text, folder }: ModelText, folders: ReadonlyArray<string>) {
+    const found: Array<string> = []
+    const named = valuesOf(text, fileAttributes)
+    const inFolders = named.flatMap((file) => folders.map((one) => paths.join(one, file)))
+    for (const name of new Set(inFolders.flatMap((file) => [file, paths.join(folder, file)]))) {
+      const file = paths.resolve(paths.dirname(path), name)
       if (Object.hasOwn(files, name) || !(yield* Effect.orElseSucceed(fs.exists(file), () => false))) continue
-      files[name] = yield* Effect.mapError(contentOf(file), failed)
-      if (/\.xml$/i.test(name)) texts.push(new TextDecoder().decode(files[name]))
+      files[name] = yield* contentOf(file)
+      found.push(name)
     }
+    return found
+  })
+  const xml = new TextDecoder().decode(yield* contentOf(path))
+  const models: Array<ModelText> = [{ text: xml, folder: "" }]
+  // The folders of one model count for all, so all models are read before the other files.
+  for (const model of models) {
+    for (const name of (yield* readNamed(model, [""])).filter(isModel))
+      models.push({ text: new TextDecoder().decode(files[name]), folder: paths.dirname(name) })
   }
+  const folders = new Set(["", ...models.flatMap(({ text }) => valuesOf(text, folderAttributes))])
+  for (const model of models) yield* readNamed(model, [...folders])
   return { xml, files }
 })

@@ -1,0 +1,67 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { mjcfFile } from "../../../../src/rl/env/mujoco/file-node.ts"
+import { loadMujoco } from "../../../../src/rl/env/mujoco/engine.ts"
+
+const hull = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+const body = "<worldbody><body><joint name='x' type='slide'/><geom type='mesh' mesh='m'/></body></worldbody>"
+const mesh = (file: string) => `<asset><mesh name='m' file="${file}"/></asset>`
+const model = (content: string) => `<mujoco>${content}<actuator><motor joint='x'/></actuator></mujoco>`
+
+/** Makes files in a folder that is removed with the scope. */
+const folderWith = (files: Readonly<Record<string, string>>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const folder = mkdtempSync(join(tmpdir(), "mjcf-"))
+      for (const [name, text] of Object.entries(files)) {
+        mkdirSync(dirname(join(folder, name)), { recursive: true })
+        writeFileSync(join(folder, name), text)
+      }
+      return folder
+    }),
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true })),
+  )
+
+describe("a model in a file", () => {
+  it.effect.each<readonly [string, Readonly<Record<string, string>>]>([
+    ["beside it", { "model.xml": model(mesh("./hull.obj") + body), "hull.obj": hull }],
+    [
+      "in the folder of its meshes",
+      { "model.xml": model(`<compiler meshdir='meshes/'/>${mesh("hull.obj")}${body}`), "meshes/hull.obj": hull },
+    ],
+    [
+      "of models that it includes, in their folders",
+      {
+        "model.xml": model(`<include file="parts/body.xml"/>`),
+        "parts/body.xml": `<mujoco><include file="assets.xml"/>${body}</mujoco>`,
+        "parts/assets.xml": `<mujoco>${mesh("deep/hull.obj")}</mujoco>`,
+        "parts/deep/hull.obj": hull,
+      },
+    ],
+    [
+      "of an included model, in a folder that the model names",
+      {
+        "model.xml": model(`<compiler assetdir='meshes'/><include file="parts/assets.xml"/>${body}`),
+        "parts/assets.xml": `<mujoco>${mesh("hull.obj")}</mujoco>`,
+        "parts/meshes/hull.obj": hull,
+      },
+    ],
+  ])("has its files, %s", ([, files]) =>
+    Effect.gen(function* () {
+      const folder = yield* folderWith(files)
+      const compile = yield* loadMujoco("hull")
+      const { world } = compile(yield* mjcfFile(join(folder, "model.xml")))
+      assert.deepStrictEqual([world.model.nu, world.model.ngeom], [1, 1])
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("that is not there is an error with its path", () =>
+    Effect.gen(function* () {
+      const { message } = yield* Effect.flip(mjcfFile(join(tmpdir(), "no-such-model.xml")))
+      assert.match(message, /no-such-model\.xml: the model cannot be read: .*no-such-model\.xml/s)
+    }),
+  )
+})

@@ -19,7 +19,9 @@ const compilerFile = `{
     "allowImportingTsExtensions": true,
     "erasableSyntaxOnly": true,
     "verbatimModuleSyntax": true
-  }
+  },
+  // Each run keeps a copy of its program.
+  "exclude": ["node_modules", "results"]
 }
 `
 

@@ -49,10 +49,15 @@ export interface SessionOptions {
   /** Answers a request for embeddings with the body of the answer; null if the session's model computes none. */
   readonly embed: ((body: Readonly<Record<string, unknown>>) => Effect.Effect<string, GatewayError>) | null
   /**
-   * Answers a request to count tokens with the body of the answer; null or left out if the model's server does not speak
-   * Anthropic's messages.
+   * Answers a request to count tokens, with the headers that the server needs, with the body of the answer; null or left out if
+   * the model's server does not speak Anthropic's messages.
    */
-  readonly count?: SessionOptions["embed"]
+  readonly count?:
+    | ((
+        body: Readonly<Record<string, unknown>>,
+        headers: Readonly<Record<string, string>>,
+      ) => Effect.Effect<string, GatewayError>)
+    | null
   /** Reserves the place of a call that begins. */
   readonly begin: () => CallPlace
   /** Returns the number of characters of recorded messages in memory, of all sessions of the gateway. */

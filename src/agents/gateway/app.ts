@@ -71,6 +71,14 @@ const protocols: Readonly<Record<string, { readonly name: RawProtocol; readonly 
 /** Headers with which clients choose features of a protocol, and which its servers need. */
 const passedHeaders = ["anthropic-beta", "anthropic-version", "openai-beta"]
 
+const passedHeadersOf = ({ headers }: HttpServerRequest.HttpServerRequest): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    passedHeaders.flatMap((name) => {
+      const value = headers[name]
+      return value === undefined ? [] : [[name, value] as const]
+    }),
+  )
+
 const keyOf = ({ headers }: HttpServerRequest.HttpServerRequest): string | undefined =>
   headers["x-api-key"] ?? /^Bearer (.+)$/i.exec(headers["authorization"] ?? "")?.[1]
 
@@ -124,16 +132,12 @@ const answerIn = (gateway: ServedGateway, session: Session, path: string): Answe
     const call = Object.hasOwn(protocols, path) ? protocols[path] : undefined
     if (call !== undefined && isPost(request)) {
       const body = yield* plainBody(gateway)
-      const headers = passedHeaders.flatMap((name) => {
-        const value = request.headers[name]
-        return value === undefined ? [] : [[name, value] as const]
-      })
       const caller = spanOfRequest(request.headers)
-      return yield* answerCall(session, { ...call, body, headers: Object.fromEntries(headers), caller })
+      return yield* answerCall(session, { ...call, body, headers: passedHeadersOf(request), caller })
     }
     if (isOfModels(path, request)) return yield* answerModels(session.models, path, request)
     if (path === "/v1/messages/count_tokens" && isPost(request)) {
-      return yield* unrecorded(session, countTokens(session, yield* plainBody(gateway)))
+      return yield* unrecorded(session, countTokens(session, yield* plainBody(gateway), passedHeadersOf(request)))
     }
     if (path === "/v1/embeddings" && isPost(request)) {
       if (session.embed === null)

@@ -8,9 +8,13 @@ import { messages } from "./protocols/messages.ts"
 import type { Session } from "./Sessions.ts"
 
 /** Returns the body of the answer. If the model's server does not speak the protocol, the number is an estimate. */
-export const countTokens = ({ count = null }: Session, body: Plain): Effect.Effect<string, GatewayError> =>
+export const countTokens = (
+  { count = null }: Session,
+  body: Plain,
+  headers: Readonly<Record<string, string>>,
+): Effect.Effect<string, GatewayError> =>
   count !== null
-    ? count(body)
+    ? count(body, headers)
     : Effect.map(
         // Such a request has no limit of tokens, but is otherwise a request for an answer.
         messages.decode({ ...body, max_tokens: 1 }, () => undefined),

@@ -115,7 +115,10 @@ describe("the numbers of tokens of messages", () => {
       const aliases = [{ name: "quick", model: "small" }]
       const { used } = yield* running({ config: { lmConfig, aliases } }, (url) =>
         Effect.forEach([asked, asked], (body) =>
-          send(`${url}/sessions/a/v1/messages/count_tokens`, { body: JSON.stringify(body) }),
+          send(`${url}/sessions/a/v1/messages/count_tokens`, {
+            body: JSON.stringify(body),
+            headers: { "anthropic-beta": "new-2026" },
+          }),
         ),
       )
       assert.deepStrictEqual(
@@ -124,6 +127,7 @@ describe("the numbers of tokens of messages", () => {
       )
       assert.deepStrictEqual<unknown>(server.asked[0].body, { ...asked, model: "small" })
       assert.strictEqual(server.asked[0].path, "/v1/messages/count_tokens")
+      assert.strictEqual(server.asked[0].headers["anthropic-beta"], "new-2026")
     }).pipe(Effect.provide(machine)),
   )
 

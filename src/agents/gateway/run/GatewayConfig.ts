@@ -65,3 +65,7 @@ export const GatewayConfig = Schema.Struct({
   logLevel: withDefault(LogLevel, "INFO"),
 })
 export type GatewayConfig = typeof GatewayConfig.Type
+
+/** Returns the name at the server of the model that an agent asks for by this name. */
+export const nameAtServer = ({ aliases, anyModel, lmConfig }: GatewayConfig, name: string): string =>
+  aliases.find((alias) => alias.name === name)?.model ?? (anyModel && name !== "" ? name : lmConfig.model)

@@ -6,6 +6,7 @@ import { retrying } from "../../lm/middleware/retrying.ts"
 import { protocol } from "../../lm/providers/anthropic.ts"
 import { requestText } from "../../lm/providers/http.ts"
 import { serverOf } from "../../lm/providers/Server.ts"
+import { makeExchange } from "../../lm/RawExchange.ts"
 import { forwarding } from "./forwarding.ts"
 import type { GatewayConfig } from "./GatewayConfig.ts"
 
@@ -16,7 +17,10 @@ export const tokenCounter = Effect.fnUntraced(function* (config: GatewayConfig, 
   if (!speaks || cache === "replay") return null
   const server = yield* serverOf({ model, baseUrl, apiKey, timeoutS, maxAnswerMb }, protocol)
   return forwarding(config, {
-    pass: (body) => requestText(server, "messages/count_tokens", body),
+    pass: (body, headers) =>
+      Effect.flatMap(makeExchange({ protocol: "messages", body, headers }), (raw) =>
+        requestText(server, "messages/count_tokens", body, raw),
+      ),
     middleware: [limiting, retrying(config.lmConfig)],
     promptOf: () => "",
     tokensOf: () => Effect.succeed(0),

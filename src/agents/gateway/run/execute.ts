@@ -35,7 +35,7 @@ import {
   Sessions,
   type SessionOptions,
 } from "../Sessions.ts"
-import type { GatewayConfig } from "./GatewayConfig.ts"
+import { type GatewayConfig, nameAtServer } from "./GatewayConfig.ts"
 import * as Journal from "./journal.ts"
 import { noTotals, SessionRecords } from "./SessionRecords.ts"
 import { startWriting } from "./writer.ts"
@@ -47,7 +47,7 @@ export interface PreparedGateway {
   readonly effective: Plain
   readonly lm: LmService
   readonly embed: SessionOptions["embed"]
-  readonly count: SessionOptions["embed"]
+  readonly count: NonNullable<SessionOptions["count"]> | null
   /** The counter of the calls, tokens and cost of all sessions. */
   readonly spent: SpendingCounter
   /** The key with which clients open sessions; null if they need none. */
@@ -217,10 +217,8 @@ const endIdle = ({ prepared, sessions }: GatewayState): Effect.Effect<never> => 
 
 /** Returns the model for a name that an agent asks for. */
 const modelFor = ({ lm, config }: PreparedGateway, name: string): SessionModel => {
-  const { aliases, anyModel, lmConfig, traceTokens } = config
-  const otherwise = anyModel && name !== "" ? name : lmConfig.model
-  const model = aliases.find((alias) => alias.name === name)?.model ?? otherwise
-  return { lm, base: { ...LmRequest.defaults, model, traceTokens } }
+  const { traceTokens } = config
+  return { lm, base: { ...LmRequest.defaults, model: nameAtServer(config, name), traceTokens } }
 }
 
 /** Returns the names of models that agents are told. */

@@ -5,11 +5,11 @@ import { type Completion, LmRequest, noTokens } from "../../lm/Chat.ts"
 import type { LmService, Middleware } from "../../lm/Lm.ts"
 import type { LmError } from "../../lm/LmError.ts"
 import { fromLm, type GatewayError } from "../GatewayError.ts"
-import type { GatewayConfig } from "./GatewayConfig.ts"
+import { type GatewayConfig, nameAtServer } from "./GatewayConfig.ts"
 
 interface ForwardingOptions {
   /** Posts a body, which has the model's name at the server, and returns the text of the answer. */
-  readonly pass: (body: Plain) => Effect.Effect<string, LmError>
+  readonly pass: (body: Plain, headers: Readonly<Record<string, string>>) => Effect.Effect<string, LmError>
   /** The middleware of each request, the first one closest to the server. */
   readonly middleware: ReadonlyArray<Middleware>
   /** Returns the text whose length limits on tokens expect. */
@@ -31,17 +31,13 @@ const completionOf = (model: string, inputTokens: number): Completion => ({
 
 /** Makes the function that passes bodies on, and returns the texts of the answers. */
 export const forwarding =
-  (
-    { aliases, anyModel, lmConfig: { model } }: GatewayConfig,
-    { pass, middleware, promptOf, tokensOf }: ForwardingOptions,
-  ) =>
-  (body: Plain): Effect.Effect<string, GatewayError> => {
-    const name = typeof body["model"] === "string" ? body["model"] : ""
-    const target = aliases.find((alias) => alias.name === name)?.model ?? (anyModel && name !== "" ? name : model)
+  (config: GatewayConfig, { pass, middleware, promptOf, tokensOf }: ForwardingOptions) =>
+  (body: Plain, headers: Readonly<Record<string, string>> = {}): Effect.Effect<string, GatewayError> => {
+    const target = nameAtServer(config, typeof body["model"] === "string" ? body["model"] : "")
     let answer = ""
     const once: LmService = {
       complete: () =>
-        Effect.flatMap(pass({ ...body, model: target }), (text) => {
+        Effect.flatMap(pass({ ...body, model: target }, headers), (text) => {
           answer = text
           return Effect.map(tokensOf(text), (tokens) => completionOf(target, tokens))
         }),

@@ -18,7 +18,8 @@ describe("an agent that", () => {
       const files = new Map<string, Uint8Array>()
       const { used } = yield* running({ files, config: { idleSeconds: 0.02 } }, (url) =>
         Effect.gen(function* () {
-          yield* ask(url, "a")
+          // On a busy machine, the session may have ended before its first call begins.
+          yield* Effect.ignore(ask(url, "a"))
           const health = Effect.map(send(`${url}/health`, { method: "GET" }), ({ text }) => JSON.parse(text).sessions)
           while ((yield* health) > 0) yield* Effect.yieldNow
           const late = yield* post(url, "a/v1/chat/completions", '{"messages":[{"role":"user","content":"Hi"}]}')

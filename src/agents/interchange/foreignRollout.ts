@@ -79,8 +79,8 @@ const addCall = (
   next: ForeignEntry | undefined,
 ): string => {
   const { source, conversation, steps, inTurn, observation } = recording
-  spend(recording.budget, source.id)
   const { id, tools, parent } = source
+  spend(recording.budget, id, tools)
   const turnId = `${id}/turn/${recording.turns}`
   const stepId = `${id}/${steps.length}`
   const callsTools = completion.toolCalls.length > 0 || results.length > 0

@@ -11,6 +11,7 @@ import { episodeId } from "../evaluate/Evaluate.ts"
 import { episodeEnded, eventsOf } from "../evaluate/events.ts"
 import { EvaluationResult, resultOf, scoredEpisodes } from "../evaluate/result.ts"
 import { type EpisodeRow, jsonl, stepRows } from "../evaluate/rows.ts"
+import type { Rollout } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import { outcomeOf } from "../../run/evaluation.ts"
@@ -19,7 +20,7 @@ import type { Recorder } from "../../run/record/Recorder.ts"
 import * as Run from "../../run/Run.ts"
 import type { RunSpec } from "../../run/RunSpec.ts"
 import type { RunStore } from "../../run/store/RunStore.ts"
-import type { FormatError } from "../../base/formats/FormatError.ts"
+import { FormatError } from "../../base/formats/FormatError.ts"
 import { type ImportedEpisode, playedOf, renamed, rowOf } from "./ImportedEpisode.ts"
 
 interface ImportOptions {
@@ -42,6 +43,9 @@ interface Contents {
   /** Returns an episode with the agent's name and the task's id that it has among all episodes. */
   readonly named: (episode: ImportedEpisode) => ImportedEpisode
 }
+
+/** The most agents, each of which has an open file of its own, and the most scorers, each of which has a column. */
+const most = { agents: 200, scorers: 200 }
 
 type ImportError = ConfigError | FormatError
 
@@ -99,7 +103,14 @@ const contentsOf = <R>(episodes: Stream.Stream<ImportedEpisode, ImportError, R>)
         if (!tasks.has(task.id)) tasks.set(task.id, tasks.size)
         repeats = Math.max(repeats, repeatOf(episode).count)
         count++
-      }),
+        return agents.size > most.agents ? "agents" : scorers.size > most.scorers ? "scorers" : undefined
+      }).pipe(
+        Effect.flatMap((tooMany) =>
+          tooMany === undefined
+            ? Effect.void
+            : Effect.fail(new FormatError({ message: `expected at most ${most[tooMany]} ${tooMany}, found more` })),
+        ),
+      ),
     )
     const contents: Contents = { agents, scorers, tasks, episodes: count, repeats, named }
     return contents
@@ -152,6 +163,14 @@ const specOf = ({ agents, scorers, tasks, repeats, episodes }: Contents, options
   }
 }
 
+/** Encodes a rollout. A text has a largest length, which the rollout of a large file can exceed. */
+const lineOf = (rollout: Rollout): Effect.Effect<string, FormatError> =>
+  Effect.try({
+    try: () => Rollouts.line(rollout),
+    catch: () =>
+      new FormatError({ message: `the episode ${JSON.stringify(rollout.id.slice(0, 80))} is too long for a line` }),
+  })
+
 /** Writes the tables, the rollouts and the scores of all episodes. */
 const writeAll = Effect.fnUntraced(function* <R>(
   episodes: Stream.Stream<ImportedEpisode, ImportError, R>,
@@ -178,7 +197,7 @@ const writeAll = Effect.fnUntraced(function* <R>(
       const played = playedOf({ ...episode, rollouts }, { index, task, repeat })
       const row = rowOf(episode, played)
       rows.push(row)
-      for (const rollout of played.rollouts) yield* rolloutFiles[seenEpisodes](Rollouts.line(rollout))
+      for (const rollout of played.rollouts) yield* rolloutFiles[seenEpisodes](yield* lineOf(rollout))
       yield* steps(jsonl(stepRows(played, agent)))
       yield* table(jsonl([row]))
       const { totalScore, ending } = played

@@ -7,6 +7,7 @@ import {
   type RolloutStep,
   terminated,
 } from "../../../src/agents/episode/Rollout.ts"
+import { toolResultsOf } from "../../../src/agents/interchange/atif/conversation.ts"
 import * as Atif from "../../../src/agents/interchange/Atif.ts"
 import type { ChatMessage, Completion } from "../../../src/agents/lm/Chat.ts"
 
@@ -310,6 +311,39 @@ describe("trajectories of other programs", () => {
     const whole = await decoded({ ...alone, steps })
     const { message } = await Effect.runPromise(Effect.flip(Atif.rolloutsOf(whole, unknownTask)))
     assert.match(message, /^the episode "hello" is too long: its prompts have more than 268435456 characters together$/)
+  })
+
+  it("count the calls of tools and the tools, too", async () => {
+    const { subagent_trajectories: _, ...alone } = foreign
+    const problem = async (trajectory: object) =>
+      (await Effect.runPromise(Effect.flip(Atif.rolloutsOf(await decoded(trajectory), unknownTask)))).message
+    const text = "x".repeat(10_000)
+    const call = { tool_call_id: "c", function_name: "f", arguments: { text } }
+    const steps = (more: object) =>
+      Array.from({ length: 300 }, (_, at) => ({ step_id: at + 1, source: "agent", message: "", ...more }))
+    assert.include(await problem({ ...alone, steps: steps({ tool_calls: [call] }) }), "its prompts have more than")
+    const agent = { ...foreign.agent, tool_definitions: [{ name: "f", description: text.repeat(100) }] }
+    assert.include(await problem({ ...alone, agent, steps: steps({}) }), "its prompts have more than")
+  })
+
+  it("may have many calls, and many results of other calls", () => {
+    const calls = Array.from({ length: 20_000 }, (_, at) => ({
+      tool_call_id: `c${at}`,
+      function_name: "f",
+      arguments: {},
+    }))
+    let reads = 0
+    const counted = calls.map((call) => ({
+      ...call,
+      get tool_call_id() {
+        reads++
+        return call.tool_call_id
+      },
+    }))
+    const results = Array.from({ length: 100 }, () => ({ source_call_id: "none", content: "" }))
+    const step = { step_id: 1, source: "agent" as const, message: "", tool_calls: counted, observation: { results } }
+    assert.strictEqual(toolResultsOf(step).length, 100)
+    assert.isAtMost(reads, calls.length)
   })
 
   it("are refused with the key that is wrong", async () => {

@@ -293,6 +293,14 @@ describe("logs of Inspect", () => {
     assert.deepEqual(two.scores, { score: 1 })
   })
 
+  it("are refused if their parts name one long text too often", async () => {
+    const content = Array.from({ length: 1000 }, () => ({ type: "text", text: "attachment://k" }))
+    const attachments = { k: "A".repeat(1_000_000) }
+    const many = log([{ ...sample, attachments, messages: [{ role: "user", content }] }])
+    const { message } = await run(Effect.flip(inJson(many)))
+    assert.match(message, /^log\.json: the episode .* is too long: its texts have more than 268435456 characters/)
+  })
+
   it("are refused with the file and the key that is wrong", async () => {
     const problem = (text: string) => run(Effect.flip(inJson(text))).then(({ message }) => message)
     assert.match(await problem(log([{ ...sample, epoch: "one" }])), /^log\.json: samples\.0\.epoch: expected .*"one"/)

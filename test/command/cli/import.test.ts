@@ -180,6 +180,14 @@ describe("effect import", () => {
       assert.include(await problem("empty"), "expected a log of Inspect (.eval or .json) with samples")
       writeJson(join(folder, "wrong.json"), { schema_version: "ATIF-v1.7", agent: { name: "a" }, steps: [] })
       assert.include(await problem("wrong.json"), "wrong.json: agent.version: ")
+      const trajectory = (name: string) => ({ schema_version: "ATIF-v1.7", agent: { name, version: "1" }, steps: [] })
+      for (let at = 0; at < 201; at++) writeJson(join(folder, "agents", `${at}.json`), trajectory(`agent ${at}`))
+      assert.include(await problem("agents"), "expected at most 200 agents, found more")
+      const scores = Object.fromEntries(Array.from({ length: 201 }, (_, at) => [`scorer ${at}`, { value: 1 }]))
+      const samples = [{ id: 1, epoch: 1, input: "", target: "", messages: [], scores }]
+      const log = { version: 2, status: "success", eval: { task: "t", model: "m" }, samples }
+      writeJson(join(folder, "scorers.json"), log)
+      assert.include(await problem("scorers.json"), "expected at most 200 scorers, found more")
       writeFileSync(join(folder, "half.eval"), "PK\u0003\u0004half")
       assert.include(await problem("half.eval"), "half.eval: ")
     }))

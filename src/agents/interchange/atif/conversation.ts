@@ -45,28 +45,33 @@ const toolCallOf = ({ tool_call_id, function_name, arguments: given, extra }: At
 export const toolCallsOf = ({ tool_calls }: Pick<AtifStep, "tool_calls">): ReadonlyArray<ToolCall> =>
   (tool_calls ?? []).map(toolCallOf)
 
-const resultOf = (result: AtifResult, calls: ReadonlyArray<AtifToolCall>): ToolResult | undefined => {
-  const own = ownResult(result.extra)
-  const toolCallId = own?.toolCallId ?? result.source_call_id ?? undefined
-  if (toolCallId === undefined) return undefined
-  const call = calls.find(({ tool_call_id }) => tool_call_id === result.source_call_id)
-  return {
-    toolCallId,
-    toolName: own?.toolName ?? call?.function_name ?? "",
-    content: textOf(result.content),
-    isError: own?.isError ?? false,
-  }
-}
+/** Returns the id of the call whose result this is; undefined if it is the answer of an env. */
+const callIdOf = ({ source_call_id, extra }: AtifResult): string | undefined =>
+  ownResult(extra)?.toolCallId ?? source_call_id ?? undefined
 
 /** Returns the results of tools in a step, without what the env answered to an action. */
-export const toolResultsOf = ({ observation, tool_calls }: AtifStep): ReadonlyArray<ToolResult> =>
-  (observation?.results ?? []).flatMap((result) => resultOf(result, tool_calls ?? []) ?? [])
+export const toolResultsOf = ({ observation, tool_calls }: AtifStep): ReadonlyArray<ToolResult> => {
+  // Ids need not be unique; the first call counts.
+  const names = new Map((tool_calls ?? []).toReversed().map((call) => [call.tool_call_id, call.function_name]))
+  return (observation?.results ?? []).flatMap((result) => {
+    const toolCallId = callIdOf(result)
+    if (toolCallId === undefined) return []
+    const own = ownResult(result.extra)
+    const { source_call_id: called } = result
+    return {
+      toolCallId,
+      toolName: own?.toolName ?? (typeof called === "string" ? names.get(called) : undefined) ?? "",
+      content: textOf(result.content),
+      isError: own?.isError ?? false,
+    }
+  })
+}
 
 /** Returns the texts that an env answered to an action that is no call of a tool. */
-export const answersOf = ({ observation, tool_calls }: AtifStep): ReadonlyArray<string> =>
+export const answersOf = ({ observation }: AtifStep): ReadonlyArray<string> =>
   (observation?.results ?? []).flatMap((result) => {
     const text = textOf(result.content)
-    return resultOf(result, tool_calls ?? []) === undefined && text !== "" ? [text] : []
+    return callIdOf(result) === undefined && text !== "" ? [text] : []
   })
 
 /** Returns the messages that a step adds to the conversation. */

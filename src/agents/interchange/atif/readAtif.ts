@@ -64,8 +64,9 @@ const stepsOf = ({ agent, steps }: Trajectory, id: string): ReadonlyArray<Rollou
     if (own?.restart === true) begin([])
     if (own?.call !== undefined) {
       if (own.messages !== undefined) begin(own.messages)
-      spend(budget, id)
-      read.push(agentStepOf(step, own.call, { messages: [...conversation], tools }))
+      const used = own.call.tools?.flatMap((at) => tools.at(at) ?? [])
+      spend(budget, id, used ?? [])
+      read.push(agentStepOf(step, own.call, { messages: [...conversation], used }))
     }
     const messages = messagesOf(step)
     growBy(budget, messages)
@@ -78,12 +79,14 @@ const stepsOf = ({ agent, steps }: Trajectory, id: string): ReadonlyArray<Rollou
 const agentStepOf = (
   step: AtifStep,
   own: NonNullable<OwnStep["call"]>,
-  { messages, tools }: { readonly messages: ReadonlyArray<ChatMessage>; readonly tools: ReadonlyArray<ToolSpec> },
+  {
+    messages,
+    used,
+  }: { readonly messages: ReadonlyArray<ChatMessage>; readonly used: ReadonlyArray<ToolSpec> | undefined },
 ): RolloutStep => {
   const { purpose, target, loopIndex, parsed, incomplete, finishReason, attempts, ...ofStep } = own
-  const { ownResults, promptResults = 0, tools: positions, ...rest } = ofStep
+  const { ownResults, promptResults = 0, tools: _, ...rest } = ofStep
   const results = toolResultsOf(step)
-  const used = positions?.flatMap((at) => tools.at(at) ?? [])
   return {
     _tag: "AgentStep",
     ...rest,

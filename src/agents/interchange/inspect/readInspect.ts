@@ -17,7 +17,7 @@ import { importedType } from "../../evaluate/sameTasks.ts"
 import type { ChatMessage, Completion, TokenTrace, ToolCall } from "../../lm/Chat.ts"
 import { type ForeignEntry, foreignRollout } from "../foreignRollout.ts"
 import type { ImportedEpisode } from "../ImportedEpisode.ts"
-import { withinBudget } from "../promptBudget.ts"
+import { joiningParts, withinBudget } from "../promptBudget.ts"
 import {
   type InspectContent,
   InspectHeader,
@@ -171,7 +171,8 @@ const totalOf = (usages: ReadonlyArray<InspectUsage>) => {
 type TextOf = (content: InspectContent) => string
 
 /** Makes a function that returns the text of a content, with the texts of the sample that it refers to. */
-const textIn = ({ attachments }: InspectSample): TextOf => {
+const textIn = ({ attachments, id }: InspectSample): TextOf => {
+  const joinedParts = joiningParts(String(id))
   const resolved = (text: string): string => {
     const [, key] = /^(?:attachment|tc):\/\/(.+)$/.exec(text) ?? []
     return key !== undefined && Object.hasOwn(attachments ?? {}, key) ? (attachments?.[key] ?? text) : text
@@ -179,7 +180,7 @@ const textIn = ({ attachments }: InspectSample): TextOf => {
   return (content) => {
     if (typeof content === "string") return resolved(content)
     const shown = content.filter(({ type }) => type !== "reasoning")
-    return shown.map(({ type, text }) => (typeof text === "string" ? resolved(text) : `[${type}]`)).join("\n")
+    return joinedParts(shown.map(({ type, text }) => (typeof text === "string" ? resolved(text) : `[${type}]`)))
   }
 }
 

@@ -3,7 +3,8 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { parseAlert } from "../../../src/command/cli/alerts/alert.ts"
-import { alertSink } from "../../../src/command/cli/alerts/alerts.ts"
+import { alerting, alertSink } from "../../../src/command/cli/alerts/alerts.ts"
+import { MetricAlerts } from "../../../src/command/cli/alerts/MetricAlerts.ts"
 import { neverRecorded } from "../../../src/command/cli/alerts/neverRecorded.ts"
 import { Output } from "../../../src/command/cli/output/output.ts"
 import type { RunEnded, RunEvent, RunStarted } from "../../../src/run/record/RunEvent.ts"
@@ -67,6 +68,25 @@ describe("a threshold on a metric that is never recorded", () => {
     const own = [{ events: [ended("finished")] }, { events }, { events: [ended("finished")] }]
     assert.strictEqual(warned("losses/entropy>5: true", own), "")
     assert.lengthOf(warned("trainer/none>5: true", own).trim().split("\n"), 1)
+  })
+
+  it("is none of a sweep that has nothing left to do, but of one whose runs have no validations", () => {
+    const warnedBy = (body: Effect.Effect<void>): string => {
+      let stderr = ""
+      const about = { run: "results", name: "walk" }
+      Effect.runSync(
+        Effect.provideService(alerting({ flags: ["validation>5: true"], about, what: "a sweep" }, body), Output, {
+          stdout: () => Effect.void,
+          stderr: (text) => void (stderr += text),
+        }),
+      )
+      return stderr
+    }
+    assert.strictEqual(warnedBy(Effect.void), "")
+    const ended = Effect.gen(function* () {
+      yield* (yield* MetricAlerts)([])
+    })
+    assert.include(warnedBy(ended), "the metric validation/score was never recorded; no metric was recorded")
   })
 
   it("is a warning at once, and only then, if the config shows it", () => {

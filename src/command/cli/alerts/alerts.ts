@@ -204,7 +204,10 @@ export const alerting = Effect.fnUntraced(function* <A, E, R>(
   const alerts = yield* alertsOf(flags)
   yield* refuseOtherMetrics(alerts, what)
   const watched = watch(alerts, new Set(), about)
+  /** Whether a run has ended: if a resumed sweep has nothing left to do, no run can have recorded a metric. */
+  let hasRun = false
   const passOn = (metrics: ReadonlyArray<MetricsOfStep>) => {
+    hasRun = true
     const passed = metrics.flatMap(({ facts, step, values }) =>
       take(watched, step, values).map((alert) => ({ ...alert, facts: { ...alert.facts, ...facts } })),
     )
@@ -214,7 +217,7 @@ export const alerting = Effect.fnUntraced(function* <A, E, R>(
     Effect.onExit((exit) => {
       if (Exit.isSuccess(exit))
         return Effect.andThen(
-          warnOfUnrecorded(watched.open, watched.recorded),
+          warnOfUnrecorded(hasRun ? watched.open : [], watched.recorded),
           atEnd(alerts, { ...about, event: "finished" }),
         )
       if (Cause.hasInterruptsOnly(exit.cause)) return atEnd(alerts, { ...about, event: "stopped" })

@@ -2,7 +2,8 @@
 import { once } from "node:events"
 import { createServer } from "node:http"
 import { WebSocketServer } from "@effect/platform-node/NodeWS"
-import { Effect, type Scope } from "effect"
+import { Effect, type Fiber, type Scope } from "effect"
+import { TestClock } from "effect/testing"
 import { isPlain, type Plain } from "../../../src/base/config/plain.ts"
 import { canonical } from "../../../src/base/config/canonical.ts"
 import { listen } from "../../servers/listen.ts"
@@ -92,3 +93,12 @@ export const recorded = (message: Plain): string => {
   const found = echo.exchanges.find((exchange) => key(exchange.message) === key(message))
   return JSON.stringify(found?.answer ?? { type: "error", data: { message: "not recorded", code: "EXECUTION_ERROR" } })
 }
+
+/** Lets the time pass until a fiber has ended. */
+export const advanced = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    while (fiber.pollUnsafe() === undefined) {
+      yield* TestClock.adjust("100 millis")
+      yield* Effect.promise(() => new Promise(setImmediate))
+    }
+  })

@@ -177,7 +177,8 @@ export const fromServer = Effect.fnUntraced(function* (options: OpenEnvOptions):
     actionSpace: layout.actionSpace,
     ...(maxSteps !== null && { maxSteps }),
     hasActionMask: layout.hasMask,
-    timeoutSeconds,
+    // A reset may connect, wait for a free session and be answered. Each has its own limit, whose message says more.
+    timeoutSeconds: 4 * timeoutSeconds,
     open: () => sessionOf(server, options, layout),
   })
   return withRecipe(env, "OpenEnv", options)

@@ -7,6 +7,7 @@ import { refuseAll, Trust } from "../../../../src/base/trust/Trust.ts"
 import { makeServers } from "../../../../src/spread/openenv/connect-node.ts"
 import { OpenEnvServers } from "../../../../src/spread/openenv/OpenEnvServers.ts"
 import {
+  advanced,
   type FaultyServer,
   hangsUp,
   never,
@@ -347,12 +348,3 @@ describe("the sessions of a server of OpenEnv", () => {
     }).pipe(Effect.scoped),
   )
 })
-
-/** Lets the time pass until a fiber has ended. */
-const advanced = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    while (fiber.pollUnsafe() === undefined) {
-      yield* TestClock.adjust("100 millis")
-      yield* Effect.promise(() => new Promise(setImmediate))
-    }
-  })

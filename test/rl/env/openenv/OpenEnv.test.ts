@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { Batch, CartPole, Env, Pendulum, Space } from "../../../../src/index.ts"
 import { toCamelCase } from "../../../../src/base/config/Config.ts"
 import { refuseAll, Trust } from "../../../../src/base/trust/Trust.ts"
@@ -11,7 +11,7 @@ import { recipeOf } from "../../../../src/rl/env/recipe.ts"
 import { makeServers } from "../../../../src/spread/openenv/connect-node.ts"
 import { OpenEnvServers } from "../../../../src/spread/openenv/OpenEnvServers.ts"
 import { served } from "../../../agents/openenv/support.ts"
-import { type FaultyServer, observation, refusal, serve } from "../../../spread/openenv/served.ts"
+import { advanced, type FaultyServer, observation, refusal, serve } from "../../../spread/openenv/served.ts"
 
 const from = { source: "train.yaml", prefix: ["env"] }
 
@@ -118,6 +118,22 @@ describe("an env that a server of OpenEnv plays", () => {
       const [reset, step] = server.messages
       assert.deepInclude(reset["data"], { first_player: 1 })
       assert.deepStrictEqual(step, { type: "step", data: { game: "four", column: 2 } })
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("fails with the reason if the server has no free session for long", () =>
+    Effect.gen(function* () {
+      const schema = {
+        action: { type: "object", properties: { action: { type: "integer", minimum: 0, maximum: 1 } } },
+        observation: {
+          type: "object",
+          properties: { values: { type: "array", items: { type: "number" }, minItems: 1, maxItems: 1 } },
+        },
+      }
+      const { url } = yield* serve({ schema, answer: () => refusal("CAPACITY_REACHED", "full: 1/1") })
+      const playing = yield* Effect.forkChild(Effect.flip(played(yield* envAt(url), [Int32Array.of(1)])))
+      yield* advanced(playing)
+      assert.include((yield* Fiber.join(playing)).message, `its server at ${url} has no free session: full: 1/1`)
     }).pipe(Effect.scoped),
   )
 

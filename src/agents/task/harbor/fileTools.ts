@@ -3,21 +3,18 @@ import { type Context, Effect, Path, Schema } from "effect"
 import { readText } from "../../../base/config/files.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import * as Tool from "../../agent/Tool.ts"
-import { filesOf, writeInto } from "./folderFiles.ts"
+import { filesOf, folderLimits, workdirLimits, writeInto } from "./folderFiles.ts"
 import { type Files, placeOf, type PlacedFolder } from "./scratch.ts"
 
 /** The largest files that an agent can read and write. */
 const mostFileBytes = 2 ** 20
-
-/** The most files that an agent can write in an episode. */
-const mostWritten = 1000
 
 const FileParameters = Schema.Struct({ path: Schema.NonEmptyString })
 
 /** Makes the tools of an episode. */
 export const fileTools = (place: PlacedFolder, context: Context.Context<Files>): ReadonlyArray<Tool.Tool> => {
   const { workdir } = place
-  let written = 0
+  const written = { files: 0, bytes: 0 }
   const placed = <A>(
     path: string,
     work: (whole: string) => Effect.Effect<A, string, Files>,
@@ -36,7 +33,7 @@ export const fileTools = (place: PlacedFolder, context: Context.Context<Files>):
       run: () =>
         placed(workdir, (whole) =>
           Effect.map(
-            Effect.mapError(filesOf(whole), message),
+            Effect.mapError(filesOf(whole, workdirLimits), message),
             (files) => files.map(({ path }) => path).join("\n") || "none",
           ),
         ),
@@ -56,8 +53,14 @@ export const fileTools = (place: PlacedFolder, context: Context.Context<Files>):
       }),
       run: ({ path, text }) =>
         placed(path, (whole) => {
-          if (++written > mostWritten) return Effect.fail(`no more than ${mostWritten} files can be written`)
-          return Effect.as(writeInto(whole, utf8.encode(text)), `${path} is written.`)
+          const bytes = utf8.encode(text)
+          const { files: mostFiles, bytes: mostBytes } = folderLimits
+          if (written.files + 1 > mostFiles) return Effect.fail(`no more than ${mostFiles} files can be written`)
+          if (written.bytes + bytes.length > mostBytes)
+            return Effect.fail(`no more than ${mostBytes} bytes can be written`)
+          written.files++
+          written.bytes += bytes.length
+          return Effect.as(writeInto(whole, bytes), `${path} is written.`)
         }),
     }),
   ]

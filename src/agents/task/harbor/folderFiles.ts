@@ -9,19 +9,28 @@ export interface FolderFile {
   readonly bytes: Uint8Array
 }
 
-/** The most files and bytes that a folder of a task may have. */
-const mostFiles = 1000
-const mostFolderBytes = 64 * 2 ** 20
+/** The most files and bytes that a folder may have. */
+interface FolderLimits {
+  readonly files: number
+  readonly bytes: number
+}
+
+/** The limits of a folder of a task, and of what an agent writes in an episode. */
+export const folderLimits: FolderLimits = { files: 1000, bytes: 64 * 2 ** 20 }
+
+/** The limits of a working directory, which has files of the task and those of the agent. */
+export const workdirLimits: FolderLimits = { files: 2 * folderLimits.files, bytes: 2 * folderLimits.bytes }
 
 /** Reads all files of a folder and of the folders in it; none if there is no such folder. Fails at a link. */
 export const filesOf = Effect.fnUntraced(function* (
   folder: string,
+  most = folderLimits,
 ): Effect.fn.Return<ReadonlyArray<FolderFile>, ConfigError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const files: Array<FolderFile> = []
   if (!(yield* exists(folder))) return files
-  let bytesLeft = mostFolderBytes
+  let bytesLeft = most.bytes
   const waiting = [""]
   for (let inner = waiting.pop(); inner !== undefined; inner = waiting.pop()) {
     for (const name of (yield* namesIn(paths.join(folder, inner))).toSorted()) {
@@ -37,7 +46,8 @@ export const filesOf = Effect.fnUntraced(function* (
         waiting.push(path)
         continue
       }
-      if (files.length === mostFiles) return yield* refuse(`expected at most ${mostFiles} files in a folder of a task`)
+      if (files.length === most.files)
+        return yield* refuse(`expected at most ${most.files} files in a folder of a task`)
       const bytes = yield* Effect.mapError(readBytes(whole, bytesLeft), ({ message }) => refuse(message))
       bytesLeft -= bytes.length
       files.push({ path, bytes })

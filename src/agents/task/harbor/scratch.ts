@@ -10,7 +10,7 @@ import { jsonText } from "../../../base/config/jsonText.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { within } from "../../../spread/programs/timeLimit.ts"
 import { AgentPrograms } from "../../agent/outside/AgentPrograms.ts"
-import { filesOf, type FolderFile, writeInto } from "./folderFiles.ts"
+import { filesOf, type FolderFile, workdirLimits, writeInto } from "./folderFiles.ts"
 import { type HarborTask, isInside } from "./taskFolder.ts"
 
 /** Where the working directory of a task is: below a scratch folder. */
@@ -126,7 +126,7 @@ const placeAll = Effect.fnUntraced(function* (scratch: Scratch) {
   for (const file of task.testFiles)
     yield* writeInto(paths.join(root, "tests", file.path), placed(scratch, file) ?? file.bytes)
   const folder = paths.join(root, workdir)
-  for (const file of yield* Effect.mapError(filesOf(folder), ({ message }) => message)) {
+  for (const file of yield* Effect.mapError(filesOf(folder, workdirLimits), ({ message }) => message)) {
     const bytes = placed(scratch, file)
     if (bytes !== undefined) yield* writeInto(paths.join(folder, file.path), bytes)
   }

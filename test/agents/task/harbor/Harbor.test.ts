@@ -94,6 +94,27 @@ describe("a Harbor task without a container", () => {
     ),
   )
 
+  it.effect(
+    "limits what an agent writes, and judges an agent that has written so much",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* folderOf({ copying })
+        const { call, step } = yield* begun(yield* (yield* openTasks(folder)).tasks.at(0))
+        const writing = (path: string, text: string) =>
+          Effect.map(
+            call({ id: "1", name: "write_file", arguments: JSON.stringify({ path, text }) }),
+            ({ content }) => content,
+          )
+        for (let at = 0; at < 1000; at++) assert.strictEqual(yield* writing(`${at}`, ""), `${at} is written.`)
+        assert.include(yield* writing("more", ""), "no more than 1000 files can be written")
+        assert.strictEqual((yield* step("Done.")).feedback.score, 1)
+      }).pipe(
+        verifying((logs) => writeFileSync(join(logs, "reward.txt"), "1")),
+        Effect.provide(disk),
+      ),
+    { tags: "slow" },
+  )
+
   it.effect("fails if its verifier writes no usable reward, or if its files change", () =>
     Effect.gen(function* () {
       const folder = yield* folderOf({ copying })

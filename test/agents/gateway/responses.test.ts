@@ -78,6 +78,19 @@ describe("responses that are passed on", () => {
     }).pipe(Effect.provide(machine)),
   )
 
+  it.live("are refused in the background, where no budget would count them", () =>
+    Effect.gen(function* () {
+      const { ask, server, calls } = yield* passing({ say: () => "Hello" })
+      for (const background of [true, "true", 1]) {
+        const { status, text } = yield* ask({ input: "Hi", background })
+        assert.strictEqual(status, 400)
+        assert.include(text, "background: not supported, because such an answer is not recorded")
+      }
+      assert.deepStrictEqual([server.asked.length, calls().length], [0, 0])
+      assert.strictEqual((yield* ask({ input: "Hi", background: false })).status, 200)
+    }).pipe(Effect.provide(machine)),
+  )
+
   it.live("have the settings of the session that they lack, and a limit of tokens that cut them off", () =>
     Effect.gen(function* () {
       const { baseUrl, key, server, calls } = yield* Effect.gen(function* () {

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { isPlain, type Plain } from "../../../base/config/plain.ts"
 import type { ChatMessage, Completion, ToolCall, ToolSpec } from "../../lm/Chat.ts"
-import { type GatewayError, gatewayError } from "../GatewayError.ts"
+import { badRequest, type GatewayError, gatewayError } from "../GatewayError.ts"
 import {
   type AnswerFacts,
   calledTools,
@@ -162,6 +162,9 @@ const earlierOf = ({ previous_response_id: id }: Body, earlier: EarlierAnswers) 
 
 const decode = Effect.fnUntraced(function* (raw: Plain, earlier: EarlierAnswers) {
   const body = yield* decodeBody(raw)
+  // The server would go on after its answer, so neither the text nor the tokens would be seen.
+  if ((raw["background"] ?? false) !== false)
+    return yield* badRequest("background: not supported, because such an answer is not recorded; leave it out")
   const others = [...unmodelledKeys(raw, unmodelled)]
   const { instructions, tool_choice: choice } = body
   const tools = toolsOf(body, others)

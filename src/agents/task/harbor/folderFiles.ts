@@ -21,14 +21,24 @@ export const folderLimits: FolderLimits = { files: 1000, bytes: 64 * 2 ** 20 }
 /** The limits of a working directory, which has files of the task and those of the agent. */
 export const workdirLimits: FolderLimits = { files: 2 * folderLimits.files, bytes: 2 * folderLimits.bytes }
 
+/** Fails at a link, which could make the task show a file of this computer to the agent. */
+export const refuseLink = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const isLink = yield* fs.readLink(path).pipe(
+    Effect.as(true),
+    Effect.orElseSucceed(() => false),
+  )
+  if (isLink) return yield* ConfigError.at({ source: path }, "", "expected a file or a folder, found a link")
+})
+
 /** Reads all files of a folder and of the folders in it; none if there is no such folder. Fails at a link. */
 export const filesOf = Effect.fnUntraced(function* (
   folder: string,
   most = folderLimits,
 ): Effect.fn.Return<ReadonlyArray<FolderFile>, ConfigError, FileSystem.FileSystem | Path.Path> {
-  const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const files: Array<FolderFile> = []
+  yield* refuseLink(folder)
   if (!(yield* exists(folder))) return files
   let bytesLeft = most.bytes
   const waiting = [""]
@@ -37,11 +47,7 @@ export const filesOf = Effect.fnUntraced(function* (
       const path = inner === "" ? name : `${inner}/${name}`
       const whole = paths.join(folder, path)
       const refuse = (problem: string) => ConfigError.at({ source: whole }, "", problem)
-      const isLink = yield* fs.readLink(whole).pipe(
-        Effect.as(true),
-        Effect.orElseSucceed(() => false),
-      )
-      if (isLink) return yield* refuse("expected a file or a folder, found a link")
+      yield* refuseLink(whole)
       if ((yield* statOf(whole))?.type === "Directory") {
         waiting.push(path)
         continue

@@ -10,7 +10,7 @@ import { oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { readTomlText } from "../../../base/formats/toml.ts"
 import { type ContainerNeed, type CopiedFiles, needInScript, needInSettings, readDockerfile } from "./containerNeeds.ts"
-import { filesOf, type FolderFile } from "./folderFiles.ts"
+import { filesOf, type FolderFile, refuseLink } from "./folderFiles.ts"
 
 /** A task that needs no container. */
 export interface HarborTask {
@@ -61,6 +61,7 @@ const advice = "play it with Harbor, or set needs_container: leave_out"
 
 /** Reads a file of a task, if there is one. */
 const textAt = Effect.fnUntraced(function* (path: string) {
+  yield* refuseLink(path)
   if (!(yield* exists(path))) return undefined
   return yield* Effect.mapError(readText(path, mostBytes.config), ({ message }) =>
     ConfigError.at({ source: path }, "", message),

@@ -19,11 +19,15 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect, FileSystem, Layer, Path } from "effect"
+import { readBytes } from "../../../base/config/files.ts"
 import { type EnvError, invalid } from "../../../base/EnvError.ts"
 import type { Mjcf } from "./Simulation.ts"
 
 /** The most bytes that a model and its files may have together. */
 const mostBytes = 512 * 2 ** 20
+
+/** The most places in which files are looked for: each file may be in each of the folders that the model names. */
+const mostPlaces = 10_000
 
 /** The attributes of MJCF that name files, and the folders that these are in. */
 const fileAttributes = /\sfile\s*=\s*(?:"([^"]*)"|'([^']*)')/g
@@ -48,13 +52,16 @@ const read = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const files: Record<string, Uint8Array> = {}
-  let bytes = 0
+  let bytesLeft = mostBytes
+  let placesLeft = mostPlaces
   const contentOf = Effect.fnUntraced(
     function* (file: string) {
-      bytes += Number((yield* fs.stat(file)).size)
-      if (bytes > mostBytes)
+      if (Number((yield* fs.stat(file)).size) > bytesLeft)
         return yield* invalid(path, `the model and its files have more than ${mostBytes / 2 ** 20} MB`)
-      return yield* fs.readFile(file)
+      // A device or a pipe, which may never end, is refused.
+      const content = yield* readBytes(file, bytesLeft)
+      bytesLeft -= content.length
+      return content
     },
     Effect.mapError((error) => invalid(path, `the model cannot be read: ${error.message}`)),
   )
@@ -62,6 +69,8 @@ const read = Effect.fnUntraced(function* (path: string) {
   const readNamed = Effect.fnUntraced(function* ({ text, folder }: ModelText, folders: ReadonlyArray<string>) {
     const found: Array<string> = []
     const named = valuesOf(text, fileAttributes)
+    placesLeft -= named.length * folders.length
+    if (placesLeft < 0) return yield* invalid(path, `the model names files in more than ${mostPlaces} places`)
     const inFolders = named.flatMap((file) => folders.map((one) => paths.join(one, file)))
     for (const name of new Set(inFolders.flatMap((file) => [file, paths.join(folder, file)]))) {
       const file = paths.resolve(paths.dirname(path), name)

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
@@ -261,6 +261,14 @@ describe("a Harbor task that needs a container", () => {
       symlinkSync("/etc/hostname", join(folder, "copying/environment/words/link.txt"))
       const linked = yield* Effect.flip(openTasks(folder))
       assert.include(linked.message, "words/link.txt: expected a file or a folder, found a link")
+      for (const name of ["instruction.md", "task.toml", "tests", "environment"]) {
+        const place = yield* folderOf({ copying })
+        const file = join(place, "copying", name)
+        renameSync(file, join(place, "elsewhere"))
+        symlinkSync(join(place, "elsewhere"), file)
+        const { message } = yield* Effect.flip(openTasks(place))
+        assert.include(message, `${name}: expected a file or a folder, found a link`)
+      }
       mkdirSync(join(folder, "nothing"))
       const empty = yield* Effect.flip(openTasks(join(folder, "nothing")))
       assert.include(empty.message, "has no task: expected task.toml in it, or in folders in it")

@@ -58,6 +58,19 @@ describe("a model in a file", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("may not name what never ends, or too many places", () =>
+    Effect.gen(function* () {
+      const many = Array.from({ length: 101 }, (_, at) => ` file="${at}" meshdir="${at}"`).join("")
+      const folder = yield* folderWith({
+        "device.xml": '<mujoco><asset><mesh file="/dev/zero"/></asset></mujoco>',
+        "places.xml": `<mujoco${many}/>`,
+      })
+      const problem = (name: string) => Effect.map(Effect.flip(mjcfFile(join(folder, name))), ({ message }) => message)
+      assert.include(yield* problem("device.xml"), "the model cannot be read: expected a regular file, found a device")
+      assert.include(yield* problem("places.xml"), "the model names files in more than 10000 places")
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("that is not there is an error with its path", () =>
     Effect.gen(function* () {
       const { message } = yield* Effect.flip(mjcfFile(join(tmpdir(), "no-such-model.xml")))

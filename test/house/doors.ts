@@ -219,6 +219,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "env/fromConfig.ts",
     "env/internal/rows.ts",
     "env/internal/stepsTaken.ts",
+    "env/mujoco/engine.ts",
     "env/openenv/ServedNumbers.ts",
     "env/ui/Ui.ts",
     "export/curveFiles.ts",

@@ -14,8 +14,12 @@ export const framePolicy =
   "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'; " +
   "frame-ancestors 'self'; sandbox allow-scripts"
 
-/** The Content-Security-Policy of the web worker that trains, which may compile WebAssembly but may not use the network. */
-export const workerPolicy = "default-src 'none'; script-src 'wasm-unsafe-eval'"
+/**
+ * The Content-Security-Policy of the web worker that trains and plays, which may import scripts of this server and compile
+ * WebAssembly, but may not use the network otherwise. MuJoCo's own script also makes functions from text.
+ */
+export const workerPolicy = (hasMujoco: boolean): string =>
+  `default-src 'none'; script-src 'self' 'wasm-unsafe-eval'${hasMujoco ? " 'unsafe-eval'" : ""}`
 
 /** The Content-Security-Policy of a run's files, which are not trusted: an opened file executes nothing. */
 export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"

@@ -9,6 +9,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, FileSystem } from "effect"
 import { framePolicy, pagePolicy, workerPolicy } from "./guard.ts"
 import { workerScript } from "./play/bundle-node.ts"
+import { mujocoModule, mujocoScript, mujocoStart } from "./play/mujoco.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 
 export interface PageFile {
@@ -32,6 +33,8 @@ const folder = "command/ui/page/"
 
 /** Whether this package is its TypeScript source, so that types must be removed; a built package has JavaScript. */
 const isSource = posix.extname(import.meta.url) === ".ts"
+
+const mujocoPackage = "@mujoco/mujoco"
 
 const fileOf = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 
@@ -61,6 +64,15 @@ export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(func
   return [...styled, ...(yield* modulesFrom(scripts)), uplot.script]
 }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
 
+/** Whether MuJoCo's package is installed. */
+const hasMujoco = ((): boolean => {
+  try {
+    return import.meta.resolve(mujocoPackage) !== ""
+  } catch {
+    return false
+  }
+})()
+
 /** The name under which the script of the web worker of the page "Play" is served. */
 export const workerName = "play/worker.js"
 
@@ -68,9 +80,26 @@ export const workerName = "play/worker.js"
 export const workerFile: Effect.Effect<PageFile> = Effect.map(workerScript, (bytes) => ({
   name: workerName,
   type: types[".js"],
-  policy: workerPolicy,
+  policy: workerPolicy(hasMujoco),
   bytes,
 }))
+
+/** The names under which the scripts of MuJoCo are served, if its package is installed. */
+export const mujocoNames: ReadonlySet<string> = new Set([mujocoScript, mujocoModule].map((name) => `play/${name}`))
+
+/** Reads a script of MuJoCo; undefined if the package is not installed. */
+export const mujocoFile = Effect.fnUntraced(
+  function* (name: string) {
+    const fs = yield* FileSystem.FileSystem
+    const read = (file: string) => fs.readFile(fileURLToPath(import.meta.resolve(`${mujocoPackage}${file}`)))
+    const base64 = Effect.map(read("/mujoco.wasm"), (wasm) => Buffer.from(wasm).toString("base64"))
+    const bytes = name === `play/${mujocoModule}` ? yield* read("") : utf8.encode(mujocoStart(yield* base64))
+    return { name, type: types[".js"], policy: workerPolicy(hasMujoco), bytes }
+  },
+  // Without the package, its name cannot be resolved.
+  (effect) => Effect.catchCause(effect, () => Effect.succeed(undefined)),
+  Effect.provide(NodeFileSystem.layer),
+)
 
 /** Reads modules and all modules that they import. The names of modules are their paths below `src/`, without extensions. */
 const modulesFrom = Effect.fnUntraced(function* (modules: ReadonlyArray<string>) {

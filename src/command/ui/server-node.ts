@@ -18,7 +18,7 @@ import { axes, measures } from "./curves/Curve.ts"
 import { changeRun, mayChange } from "./changes-node.ts"
 import { detailOf } from "./detail.ts"
 import { contentType, filePolicy } from "./guard.ts"
-import { type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts"
+import { mujocoFile, mujocoNames, type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts"
 import { runMetricsOf } from "./prometheus.ts"
 import { readStudyIn } from "./studies.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
@@ -121,6 +121,12 @@ export const serve = Effect.fnUntraced(function* (
   return { port, isTrainer, countRuns, ...(run === "" ? {} : { run }) }
 })
 
+/** Returns the page's file of this name; undefined if it has none. */
+const fileOf = (name: string, page: ReadonlyMap<string, PageFile>): Effect.Effect<PageFile | undefined> => {
+  if (name === workerName) return workerFile
+  return mujocoNames.has(name) ? mujocoFile(name) : Effect.succeed(page.get(name))
+}
+
 /** Answers a request. It first checks whether the client may send requests, and then what is requested. */
 const answer = Effect.fnUntraced(function* (serving: Serving) {
   const { results, page, guard } = serving
@@ -144,7 +150,7 @@ const answer = Effect.fnUntraced(function* (serving: Serving) {
   }
   const reads = request.method === "GET" || request.method === "HEAD"
   const name = path === "" ? "index.html" : path
-  const file = !reads ? undefined : name === workerName ? yield* workerFile : page.get(name)
+  const file = reads ? yield* fileOf(name, page) : undefined
   if (file !== undefined) {
     return HttpServerResponse.uint8Array(file.bytes, {
       contentType: file.type,

@@ -68,6 +68,7 @@ export const openGame = Effect.fnUntraced(function* ({ config, checkpoint, files
 
 /** Makes the game from an env and a policy, and starts its first episode. */
 export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPolicy) {
+  yield* env.prepare ?? Effect.void
   const { program, act } = yield* compile(policy)
   let episode = 0
   let random = stream(0, "play", episode)

@@ -1,11 +1,13 @@
 /** Starts the web worker of the page "Play". `bundle-node.ts` makes one script from this file and all its imports. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Predicate } from "effect"
+import { MujocoPackage } from "../../../rl/env/mujoco/engine.ts"
 import { layer as layerIndexedDb } from "../../../run/store/objects/indexedDb.ts"
 import { ObjectStore } from "../../../run/store/objects/ObjectStore.ts"
+import { mujocoScript } from "./mujoco.ts"
 import { type Port, serve } from "./serve.ts"
 
 /** The global object of a web worker. */
-declare const self: Port
+declare const self: Port & { readonly location: { readonly href: string } }
 
 /**
  * Stores trainings in the browser's database. If the browser has none for this page, trainings are kept until the page is
@@ -16,4 +18,13 @@ const store = Layer.catch(layerIndexedDb("effect-rl"), ({ message }) => {
   return ObjectStore.layerMemory
 })
 
-Effect.runFork(Effect.scoped(serve(self, store)))
+/** MuJoCo's module, which the page's server has if the package is installed there. */
+const mujoco = async () => {
+  const imported: unknown = await import(new URL(mujocoScript, self.location.href).href).catch(() => undefined)
+  if (!Predicate.hasProperty(imported, "default") || !Predicate.isFunction(imported.default))
+    throw new Error("@mujoco/mujoco is not installed where this page comes from")
+  const { default: start } = imported
+  return async (options: object): Promise<unknown> => start(options)
+}
+
+Effect.runFork(Effect.scoped(serve(self, store)).pipe(Effect.provideService(MujocoPackage, mujoco)))

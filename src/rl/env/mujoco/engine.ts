@@ -3,9 +3,9 @@
  * thread. The package is an optional peer, so none of its types is in the types of our own.
  */
 import type { MainModule, MjData, MjModel } from "@mujoco/mujoco"
-import { Effect } from "effect"
+import { Context, Effect, Predicate } from "effect"
 import { messageOf, oneLine } from "../../../base/config/text.ts"
-import { type EnvError, invalid } from "../../../base/EnvError.ts"
+import { invalid } from "../../../base/EnvError.ts"
 import type { Mjcf, MujocoArrays, MujocoWorld, Simulation } from "./Simulation.ts"
 
 /** The name of the package. Bundlers must not follow it: few pages and programs have the package. */
@@ -14,26 +14,48 @@ const name = "@mujoco/mujoco"
 const importMujoco = (): Promise<typeof import("@mujoco/mujoco")> =>
   import(/* webpackIgnore: true */ /* @vite-ignore */ name)
 
+/** Starts MuJoCo's module with options of Emscripten's. */
+type ModuleStart = (options: object) => PromiseLike<unknown>
+
+/**
+ * Imports what starts MuJoCo's module. By default it is the package; a program that has its files elsewhere, such as the web
+ * worker of the page "Play", provides this instead.
+ */
+export const MujocoPackage = Context.Reference<() => Promise<ModuleStart>>("effect-rl/env/MujocoPackage", {
+  defaultValue: () => () => importMujoco().then(({ default: start }) => start),
+})
+
 let loaded: Promise<MainModule> | undefined
 
 const missing =
   "MuJoCo's package is not installed; run `npm install @mujoco/mujoco@3.14.0`. Nothing else is needed, no Python."
 
+const isEngine = (value: unknown): value is MainModule =>
+  Predicate.hasProperty(value, "MjModel") &&
+  Predicate.hasProperty(value, "mj_setState") &&
+  Predicate.hasProperty(value, "mj_rnePostConstraint")
+
+const started = async (start: ModuleStart): Promise<MainModule> => {
+  // Warnings, such as that a simulation diverged, are found in the results; MuJoCo would also print them.
+  const engine = await start({ print: () => {}, printErr: () => {} })
+  if (isEngine(engine)) return engine
+  throw new Error("it is not the module of MuJoCo 3.14")
+}
+
 /** Loads the package on the first call of this thread. The result compiles models. */
-export const loadMujoco = (env: string): Effect.Effect<(model: Mjcf) => Simulation, EnvError> =>
-  Effect.tryPromise({
-    try: () =>
-      (loaded ??= importMujoco().then(({ default: load }) =>
-        // Warnings, such as that a simulation diverged, are found in the results; MuJoCo would also print them.
-        load({ print: () => {}, printErr: () => {} }),
-      )),
+export const loadMujoco = Effect.fnUntraced(function* (env: string) {
+  const read = yield* MujocoPackage
+  const engine = yield* Effect.tryPromise({
+    try: () => (loaded ??= read().then(started)),
     catch: (error) => {
       loaded = undefined
       const text = messageOf(error)
       const isMissing = /@mujoco\/mujoco/.test(text) && /find|resolve|specifier/i.test(text)
       return invalid(env, isMissing ? missing : `MuJoCo could not be loaded: ${oneLine(text)}`)
     },
-  }).pipe(Effect.map((engine) => (model) => compile(env, engine, model)))
+  })
+  return (model: Mjcf): Simulation => compile(env, engine, model)
+})
 
 /** The package's types ask for a list, but it takes any array. */
 interface StateSetter {

@@ -15,6 +15,7 @@ algorithm:
 export const configs = {
   CartPole: `env: CartPole-v1\n${rest}`,
   Pendulum: `env: Pendulum-v1\n${rest}normalize:\n  observations: true\n  rewards: true\n`,
+  HalfCheetah: `env: HalfCheetah-v5\n${rest}`,
   GridWorld: `env:\n  name: GridWorld\n  size: 6\n  density: 0.1\n${rest}`,
 }
 

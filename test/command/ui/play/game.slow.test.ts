@@ -102,6 +102,16 @@ inBrowser("a run's page", ({ page, served, text, count, click }) => {
       })
     }))
 
+  it("simulates bodies by MuJoCo, which the worker gets from the page's server", () =>
+    withFolder(async (folder) => {
+      const results = await train(folder, ["HalfCheetah"])
+      await served(results, async (url) => {
+        await open(url, "HalfCheetah")
+        await page.until(`Number(${game}.dataset.steps) > 40`)
+        assert.deepStrictEqual(page.complaints(), [])
+      })
+    }))
+
   it("has buttons where there is a touch screen, of which two can be held at once", () =>
     withFolder(async (folder) => {
       const results = await train(folder, ["GridWorld"])

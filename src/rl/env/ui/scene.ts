@@ -1,6 +1,6 @@
 /**
  * Draws the shapes of a simulated world in perspective: capsules, cylinders and spheres, those behind first, with their
- * shadows on a floor of squares. The camera follows the first shape that moves.
+ * shadows on a floor of squares. The camera can follow one of them.
  *
  * A state has 11 numbers for each shape: its kind, size (three numbers), place (three), the direction of its length
  * (three), and its colour as one number.
@@ -82,7 +82,7 @@ export const scene: EnvDrawing<Camera> = {
       }
     }
 
-    const hexOf = (colour: number, light: number): string => {
+    const shaded = (colour: number, light: number): string => {
       const channel = (shift: number): number => clip(Math.round(((colour >> shift) & 255) * light), 0, 255)
       return `rgb(${channel(16)},${channel(8)},${channel(0)})`
     }
@@ -110,11 +110,11 @@ export const scene: EnvDrawing<Camera> = {
       const [start, end] = [onScreen(from), onScreen(to)]
       letter("•", start, end)
       if (isFlat) {
-        oval(start[0], start[1], wide / 2, (wide / 2) * Math.max(sinAbove, 0.05), hexOf(colour, dark ? 0.85 : 1))
+        oval(start[0], start[1], wide / 2, (wide / 2) * Math.max(sinAbove, 0.05), shaded(colour, dark ? 0.85 : 1))
         continue
       }
-      line(hexOf(colour, dark ? 0.55 : 0.7), wide, start, end)
-      line(hexOf(colour, dark ? 0.85 : 1), wide * 0.78, start, end)
+      line(shaded(colour, dark ? 0.55 : 0.7), wide, start, end)
+      line(shaded(colour, dark ? 0.85 : 1), wide * 0.78, start, end)
       const lit = ([x, y]: StagePoint): StagePoint => [x - wide * 0.12, y - wide * 0.2]
       faded(0.35, () => line("#fff", wide * 0.18, lit(start), lit(end)))
     }

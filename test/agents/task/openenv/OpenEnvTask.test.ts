@@ -319,7 +319,7 @@ describe("the sessions of a server of OpenEnv", () => {
       yield* advanced(playing)
       assert.strictEqual((yield* Fiber.join(playing)).score, 1)
       assert.strictEqual(served.sessions.all, 4)
-      const never = yield* tasksOf(busy(Infinity), { timeout_seconds: 3 })
+      const never = yield* tasksOf(busy(Infinity))
       const failing = yield* Effect.forkChild(
         Effect.flip(Effect.flatMap(never.tasks.at(0), (env) => play(env, saying("on")))),
       )

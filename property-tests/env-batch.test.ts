@@ -11,6 +11,7 @@ import { builtIn } from "../src/rl/env/Envs.ts"
 import { box, discrete, sizeOf } from "../src/rl/env/Space.ts"
 import * as Wrapper from "../src/rl/env/Wrapper.ts"
 import { tries } from "../test/house/tries.ts"
+import { prepared } from "../test/rl/env/prepared.ts"
 
 /** A user's env with everything that is hard to carry on: randomness in its steps, and a state with odd numbers. */
 const drunkard = Env.make({
@@ -39,6 +40,8 @@ const drunkard = Env.make({
 /** Pictures of 84 × 84 take long to compare; the same rules hold on a small one. */
 const small = builtIn.filter(({ observationSpace }) => sizeOf(observationSpace) < 2000)
 const envs: ReadonlyArray<Env.Env> = [...small, ApplePicker.make({ size: 10, apples: 5 }), drunkard]
+prepared(small)
+
 const anyEnv = fc
   .constantFrom(...envs)
   .chain((env) => fc.integer({ min: 1, max: 30 }).map((limit) => Wrapper.timeLimit(env, limit)))

@@ -24,7 +24,7 @@ const numbers: Readonly<Record<SubcommandName, Readonly<Record<string, BoundName
     "page-size": "page",
     "max-requests": "requests",
   },
-  gateway: { port: "port", "max-sessions": "atOnce", "idle-seconds": "count" },
+  gateway: { port: "port", "max-sessions": "atOnce", "max-calls": "entries", "idle-seconds": "count" },
   openenv: { port: "port", sessions: "atOnce", "idle-seconds": "count", seed: "seed" },
   orchestrate: {},
   worker: { slots: "jobs", prune: "days" },

@@ -8,6 +8,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Attack } from "./Attack.ts"
+import { agentAttacks } from "./agents.ts"
 import { boundsAttacks } from "./bounds.ts"
 import { hostileConfigAttacks } from "./hostileConfigs.ts"
 import { linkAttacks } from "./links.ts"
@@ -19,6 +20,7 @@ import { weightAttacks } from "./weights.ts"
 import { must, type Proof } from "../Proof.ts"
 
 const attacks: ReadonlyArray<Attack> = [
+  ...agentAttacks,
   ...boundsAttacks,
   ...hostileConfigAttacks,
   ...linkAttacks,

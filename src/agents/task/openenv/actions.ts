@@ -38,8 +38,14 @@ const isToolAction = (schema: Plain): boolean =>
 const isGeneral = (schema: Plain): boolean =>
   isPlain(schema["properties"]) && Object.keys(propertiesOf(schema)).every((key) => key === metadata)
 
-const withoutFence = (answer: string): string =>
-  /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/i.exec(answer)?.[1] ?? answer
+/** Returns the text in a fence of Markdown. One expression for all of it would take a square of time for a long run of spaces. */
+const withoutFence = (answer: string): string => {
+  const text = answer.trim()
+  const [opening] = /^```(?:json)?\s*\n/i.exec(text) ?? []
+  return opening !== undefined && text.length >= opening.length + 3 && text.endsWith("```")
+    ? text.slice(opening.length, -3)
+    : answer
+}
 
 const parsed = (answer: string): unknown => {
   try {

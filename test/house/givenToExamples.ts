@@ -117,6 +117,7 @@ export declare const config: unknown
 export declare const text: string
 export declare const evaluation: Effect.Effect<void>
 export declare const report: Report
+export declare const row: EpisodeRow
 /** A run as the trackers read it. */
 export declare const run: MlflowRun & TrackedRun
 /** The scripts beside a policy that edge workers run. */

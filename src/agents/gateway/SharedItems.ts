@@ -5,7 +5,7 @@
  *
  * @example
  * ```ts
- * const shared = new SharedItems<ChatMessage>()
+ * const shared = new SharedItems<{ readonly role: string; readonly content: string }>()
  * const first = shared.share([{ role: "user", content: "Hello" }], 0)
  * const second = shared.share([{ role: "user", content: "Hello" }, { role: "assistant", content: "Hi." }], 1)
  * second.items[0] === first.items[0] // true

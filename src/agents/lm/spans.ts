@@ -4,6 +4,7 @@
  *
  * @example
  * ```ts
+ * const lookUp = Effect.succeed("blue")
  * const answer = yield* inSpan(() => ({ name: "look_up", kind: "internal", attributes: { "app.key": "sky" } }), lookUp)
  * ```
  */

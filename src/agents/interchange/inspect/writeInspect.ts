@@ -7,7 +7,7 @@
  * ```ts
  * const [startedAt, endedAt] = [new Date(0), new Date(60_000)]
  * const about = { id: "capitals-mine", startedAt, endedAt, epochs: 1, scorers: ["exact"], version: "0.1.0" }
- * const log = new InspectLog({ agent: "mine", task: "capitals", model: "gpt-4.1-mini", ...about })
+ * const log = new InspectLog({ agent: "mine", task: "capitals", model: "gpt-4.1-mini", ...about }, ({ env_id }) => env_id)
  * yield* log.add(row, rollouts)
  * yield* fs.writeFile("mine.eval", yield* log.finish())
  * ```

@@ -96,7 +96,7 @@ const objectProblem = (schema: Plain, value: Plain, check: Check, depth: number)
   for (const [key, item] of Object.entries(value)) {
     if (!Object.hasOwn(properties, key)) {
       if (schema["additionalProperties"] !== false) continue
-      return `expected only the keys ${Object.keys(properties).join(", ")}, found ${shown(key)}`
+      return `expected only the keys ${shortened(Object.keys(properties).join(", "), 300)}, found ${shown(key)}`
     }
     const problem = problemIn(properties[key], item, check, depth + 1)
     if (problem !== undefined) return `${key}: ${problem}`

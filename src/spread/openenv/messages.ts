@@ -70,7 +70,7 @@ export const readAnswer = (text: string): Observed | Refused | { readonly proble
   }
   const { type, data } = isPlain(value) ? value : {}
   if (type === "error" && isPlain(data)) {
-    return { code: typeof data["code"] === "string" ? data["code"] : "UNKNOWN", message: messageIn(data) }
+    return { code: typeof data["code"] === "string" ? quoted(data["code"]) : "UNKNOWN", message: messageIn(data) }
   }
   if (type !== "observation") {
     return {

@@ -31,6 +31,13 @@ describe("the Schema of a hostile server", () => {
     assert.isBelow(reads, 200_002)
   })
 
+  it("may have many keys, which a message does not show", () => {
+    const properties = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`key ${at}`, {}]))
+    const problem = schemaProblem({ properties, additionalProperties: false }, { other: 1 }) ?? ""
+    assert.match(problem, /^expected only the keys key 0, key 1, .*…, found "other"$/)
+    assert.isBelow(problem.length, 350)
+  })
+
   it("may name types that there are not", () => {
     for (const type of ["__proto__", "constructor", "toString"])
       assert.strictEqual(schemaProblem({ type }, 1), undefined)

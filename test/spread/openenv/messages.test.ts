@@ -11,6 +11,8 @@ describe("the answer of a server", () => {
       code: "X",
       message: 'm: action.{"toString":1,"valueOf":1}: wrong',
     })
+    const refused = readAnswer(JSON.stringify({ type: "error", data: { code: `\u001b${"C".repeat(400)}` } }))
+    assert.match("code" in refused ? refused.code : "", /^\\u\{1b\}C{296}…$/)
     const observation = { type: "observation", data: { observation: {}, reward: textless } }
     assert.deepStrictEqual(readAnswer(JSON.stringify(observation)), {
       problem: 'data.reward: expected a finite number or null, found {"toString":1,"valueOf":1}',

@@ -12,6 +12,7 @@ import {
   scalarType,
   schemaProblem,
 } from "../../../spread/openenv/jsonSchemas.ts"
+import { quoted } from "../../../spread/openenv/messages.ts"
 
 /** How the answers of an agent become actions. */
 export interface ActionForm {
@@ -92,7 +93,7 @@ export const actionForm = (
   const known = schema === undefined ? {} : propertiesOf(schema)
   if (actionKey !== null && isPlain(schema?.["properties"]) && !Object.hasOwn(known, actionKey)) {
     const expected = Object.keys(known).filter((key) => key !== metadata)
-    return { problem: `expected one of ${expected.join(", ") || "no key"}, found "${actionKey}"` }
+    return { problem: `expected one of ${quoted(expected.join(", ")) || "no key"}, found "${actionKey}"` }
   }
   if (own.length === 0)
     return { hasTools, action: null, instruction: "Act by calling functions. Your answer ends the episode." }

@@ -14,7 +14,7 @@ import { isPlain, type Plain } from "../../../base/config/plain.ts"
 import { bounds } from "../../../base/config/bounds.ts"
 import { attempt } from "../../../base/config/attempt.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
-import { isRefused, type Observed, type Refused } from "../../../spread/openenv/messages.ts"
+import { isRefused, type Observed, quoted, type Refused } from "../../../spread/openenv/messages.ts"
 import { type OpenEnvServer, OpenEnvServers, type OpenEnvSession } from "../../../spread/openenv/OpenEnvServers.ts"
 import { serverFields } from "../../../spread/openenv/serverFields.ts"
 import { type EnvSession, make } from "../AsyncEnv.ts"
@@ -73,7 +73,7 @@ const keyOf = (setting: string, key: string | null, keys: ReadonlyArray<string>)
   const expected =
     keys.length === 0
       ? "the key with the numbers, because the server describes none of a fixed size"
-      : `one of ${keys.join(", ")}`
+      : `one of ${quoted(keys.join(", "))}`
   throw new EnvError({ env: "OpenEnv", message: `${setting}: expected ${expected}` })
 }
 

@@ -3,7 +3,14 @@ import * as fc from "fast-check"
 import { interval, normalQuantile, wilson } from "../src/base/statistics/intervals.ts"
 import { paired, permutationTest, signTest } from "../src/base/statistics/paired.ts"
 import { bootstrap } from "../src/base/statistics/resampling.ts"
-import { bestOf, majority, mean, passAt, type Reducer, type EpisodeScore } from "../src/agents/evaluate/reducers.ts"
+import {
+  bestOf,
+  majority,
+  mean,
+  passAt,
+  type Reducer,
+  type EpisodeScore,
+} from "../src/agents/evaluate/report/reducers.ts"
 import { tries } from "../test/house/tries.ts"
 
 const value = fc.double({ min: -10, max: 10, noNaN: true })

@@ -96,7 +96,7 @@ const files: ReadonlyArray<File> = [
     from: ["src/agents/training/RuntimeResult.ts"],
     also: [
       ["src/agents/evaluate/result.ts", "EvaluationResult"],
-      ["src/agents/evaluate/Report.ts"],
+      ["src/agents/evaluate/report/Report.ts"],
       ["src/base/statistics/paired.ts"],
     ],
     renamed: true,

@@ -26,7 +26,7 @@ import { real, withDefault } from "../../base/config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
-import { type ScoreDirection, directions } from "./direction.ts"
+import { type ScoreDirection, directions } from "./report/direction.ts"
 import * as Scorer from "./Scorer.ts"
 
 type OpeningFailure = ConfigError | LmError

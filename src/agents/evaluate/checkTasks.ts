@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { choiceHint } from "../../base/config/closest.ts"
 import { checkAll, ConfigError, type DecodeOptions, display } from "../../base/config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
-import { labelValue } from "./judgeAgreement.ts"
+import { labelValue } from "./report/judgeAgreement.ts"
 
 /** The keys of the tasks' metadata that an evaluation uses. */
 interface TaskKeys {

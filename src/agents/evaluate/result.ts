@@ -12,9 +12,9 @@ import { evaluationOf, summaryOf, type ValidationOutcome } from "../../run/evalu
 import * as Layout from "../../run/Layout.ts"
 import { ValidationSummary } from "../../run/RunResult.ts"
 import type { EvaluationSettings } from "./EvaluationConfig.ts"
-import * as Report from "./Report.ts"
+import * as Report from "./report/Report.ts"
 import { csv, type EpisodeRow } from "./rows.ts"
-import { taskProblem, withIdsOf } from "./sameTasks.ts"
+import { taskProblem, withIdsOf } from "./report/sameTasks.ts"
 import type { Scorer } from "./Scorer.ts"
 
 /** The result of an evaluation, and the content of its `metrics.json`. */

@@ -4,7 +4,7 @@
  */
 import { type EpisodeToScore, lastOf, scored } from "../evaluate/PlayedEpisode.ts"
 import type { EpisodeRow } from "../evaluate/rows.ts"
-import { importedType } from "../evaluate/sameTasks.ts"
+import { importedType } from "../evaluate/report/sameTasks.ts"
 import { notEnded, type Rollout, scoreOf, usageOf } from "../episode/Rollout.ts"
 
 export interface ImportedEpisode {

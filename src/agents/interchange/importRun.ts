@@ -6,7 +6,7 @@
 import { Clock, Effect, type Scope, Stream } from "effect"
 import type { ConfigError } from "../../base/config/Config.ts"
 import { derivedName } from "../../run/identifier.ts"
-import { usualDirection } from "../evaluate/direction.ts"
+import { usualDirection } from "../evaluate/report/direction.ts"
 import { episodeId } from "../evaluate/Evaluate.ts"
 import { episodeEnded, eventsOf } from "../evaluate/events.ts"
 import { EvaluationResult, resultOf, scoredEpisodes } from "../evaluate/result.ts"

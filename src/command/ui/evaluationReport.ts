@@ -1,7 +1,7 @@
 /** Reads the report of an evaluation from the contents of its `metrics.json`, for the evaluation's page. */
 import { Option, Schema } from "effect"
 import { toCamelCase } from "../../base/config/Config.ts"
-import { Report } from "../../agents/evaluate/Report.ts"
+import { Report } from "../../agents/evaluate/report/Report.ts"
 
 /** The Schema of an evaluation's means, intervals and comparisons, for the evaluation's page. */
 const EvaluationReport = Schema.Struct({ ...Report.fields, confidence: Schema.Finite })

@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { FormatError } from "../../../base/formats/FormatError.ts"
 import type { ConfigError } from "../../../base/config/Config.ts"
 import { checkJson } from "../../../base/config/jsonFile.ts"
-import { importedType } from "../../evaluate/sameTasks.ts"
+import { importedType } from "../../evaluate/report/sameTasks.ts"
 import type { ImportedEpisode } from "../ImportedEpisode.ts"
 import { rolloutsOf, rowIn, trajectoryOf } from "./readAtif.ts"
 

@@ -79,7 +79,7 @@ const writeReports = Effect.fnUntraced(function* (
   const { report, confidence, failures = [], runDir, failed = 0, episodes } = result
   const problem = tooManyFailed ? `${failed} of ${episodes} episodes failed` : undefined
   if (Option.isSome(summary)) {
-    const { markdown } = yield* Effect.promise(() => import("../../../agents/evaluate/markdown.ts"))
+    const { markdown } = yield* Effect.promise(() => import("../../../agents/evaluate/report/markdown.ts"))
     const { gates, comparisons: baseline } = judgement
     yield* writeSummary(
       summary.value,
@@ -87,7 +87,7 @@ const writeReports = Effect.fnUntraced(function* (
     )
   }
   if (Option.isSome(junit)) {
-    const { junit: junitOf } = yield* Effect.promise(() => import("../../../agents/evaluate/junit.ts"))
+    const { junit: junitOf } = yield* Effect.promise(() => import("../../../agents/evaluate/report/junit.ts"))
     const { readRows } = yield* Effect.promise(() => import("../../../agents/evaluate/Evaluations.ts"))
     const scorer = firstScorer(config)
     const summaries = report.agents.flatMap(({ scores }) => scores)

@@ -7,10 +7,10 @@ import { Effect } from "effect"
 import { choiceHint } from "../../../base/config/closest.ts"
 import { isPlain, type Plain } from "../../../base/config/Config.ts"
 import { messageOf } from "../../../base/config/text.ts"
-import { usualDirection } from "../../../agents/evaluate/direction.ts"
-import type { GateOutcome } from "../../../agents/evaluate/Gate.ts"
+import { usualDirection } from "../../../agents/evaluate/report/direction.ts"
+import type { GateOutcome } from "../../../agents/evaluate/report/Gate.ts"
 import type { EvaluationResult } from "../../../agents/evaluate/result.ts"
-import type { AgentReport, ComparisonReport } from "../../../agents/evaluate/Report.ts"
+import type { AgentReport, ComparisonReport } from "../../../agents/evaluate/report/Report.ts"
 import type { EpisodeRow } from "../../../agents/evaluate/rows.ts"
 import { evaluations, runFolder } from "../findRun.ts"
 import { isBucket } from "../flags.ts"
@@ -60,7 +60,7 @@ interface Finished {
 
 // The code that asks language models is loaded only when it is needed.
 const evaluationModule = Effect.promise(() => import("../../../agents/evaluate/Evaluations.ts"))
-const gateModule = Effect.promise(() => import("../../../agents/evaluate/Gate.ts"))
+const gateModule = Effect.promise(() => import("../../../agents/evaluate/report/Gate.ts"))
 
 const number = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i
 

@@ -11,7 +11,7 @@ import { gatesOf } from "./gates.ts"
 
 // These modules import the code that asks language models, so they are loaded only when they are needed.
 const evaluations = Effect.promise(() => import("../../../agents/evaluate/Evaluations.ts"))
-const reports = Effect.promise(() => import("../../../agents/evaluate/Report.ts"))
+const reports = Effect.promise(() => import("../../../agents/evaluate/report/Report.ts"))
 
 /** Formats the result of an evaluation that has just finished: its tables, and its folder. */
 export const evaluationText = Effect.fnUntraced(function* (result: EvaluationResult) {

@@ -34,7 +34,7 @@ export const importing = subcommand(
     // The code of agents is loaded only when it is needed.
     const { episodesIn, filesIn } = yield* Effect.promise(() => import("./files.ts"))
     const { importRun } = yield* Effect.promise(() => import("../../../agents/interchange/importRun.ts"))
-    const { text: textOf } = yield* Effect.promise(() => import("../../../agents/evaluate/Report.ts"))
+    const { text: textOf } = yield* Effect.promise(() => import("../../../agents/evaluate/report/Report.ts"))
     const found = yield* filesIn(files)
     const options = {
       name: nameOf({ name, file: resolve(files[0]) }),

@@ -1,5 +1,5 @@
 /** Makes the section of an evaluation's page with its report: scores, costs and comparisons of the agents. */
-import { changeTexts, scorerText } from "../../../../agents/evaluate/direction.ts"
+import { changeTexts, scorerText } from "../../../../agents/evaluate/report/direction.ts"
 import { el, tableOf } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 

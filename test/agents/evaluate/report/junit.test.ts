@@ -1,9 +1,9 @@
 import { assert, describe, it } from "vitest"
-import * as Gate from "../../../src/agents/evaluate/Gate.ts"
-import { junit } from "../../../src/agents/evaluate/junit.ts"
-import type { EpisodeRow } from "../../../src/agents/evaluate/rows.ts"
-import { markdown } from "../../../src/agents/evaluate/markdown.ts"
-import * as Report from "../../../src/agents/evaluate/Report.ts"
+import * as Gate from "../../../../src/agents/evaluate/report/Gate.ts"
+import { junit } from "../../../../src/agents/evaluate/report/junit.ts"
+import type { EpisodeRow } from "../../../../src/agents/evaluate/rows.ts"
+import { markdown } from "../../../../src/agents/evaluate/report/markdown.ts"
+import * as Report from "../../../../src/agents/evaluate/report/Report.ts"
 
 const row = (id: string, score: number | null, more: Partial<EpisodeRow> = {}): EpisodeRow => ({
   agent: "mine",

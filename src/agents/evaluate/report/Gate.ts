@@ -11,7 +11,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { short } from "../../run/find/table.ts"
+import { short } from "../../../run/find/table.ts"
 import { reaches, type ScoreDirection, usualDirection } from "./direction.ts"
 import type { AgentReport, ComparisonReport, Report } from "./Report.ts"
 

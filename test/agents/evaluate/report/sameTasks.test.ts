@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { scorerIdentity } from "../../../src/agents/evaluate/openParts.ts"
-import * as Report from "../../../src/agents/evaluate/Report.ts"
-import type { EpisodeRow } from "../../../src/agents/evaluate/rows.ts"
-import { taskProblem, withIdsOf } from "../../../src/agents/evaluate/sameTasks.ts"
-import * as Datasets from "../../../src/agents/task/Datasets.ts"
-import { disk } from "../../run/store/disk.ts"
+import { scorerIdentity } from "../../../../src/agents/evaluate/openParts.ts"
+import * as Report from "../../../../src/agents/evaluate/report/Report.ts"
+import type { EpisodeRow } from "../../../../src/agents/evaluate/rows.ts"
+import { taskProblem, withIdsOf } from "../../../../src/agents/evaluate/report/sameTasks.ts"
+import * as Datasets from "../../../../src/agents/task/Datasets.ts"
+import { disk } from "../../../run/store/disk.ts"
 
 const row = (task: number, content: string | undefined, score: number): EpisodeRow => ({
   agent: "a",

@@ -10,8 +10,8 @@
  * bestOf(2)(samples) // also 0.8333…, since the values are 0 and 1
  * ```
  */
-import { meanOrNull } from "../../base/statistics/resampling.ts"
-import { normalise, unboxed } from "../task/answers/text.ts"
+import { meanOrNull } from "../../../base/statistics/resampling.ts"
+import { normalise, unboxed } from "../../task/answers/text.ts"
 
 /** The score of an episode, and its answer. */
 export interface EpisodeScore {

@@ -3,8 +3,8 @@
  * none, and Cohen's kappa. These are pure functions for reports.
  */
 import { Schema } from "effect"
-import { Agreement, agreementOf, type RatingPair } from "../../base/statistics/agreement.ts"
-import type { Resampling } from "../../base/statistics/resampling.ts"
+import { Agreement, agreementOf, type RatingPair } from "../../../base/statistics/agreement.ts"
+import type { Resampling } from "../../../base/statistics/resampling.ts"
 
 /** Says which label of a task a scorer is compared with, and from which values on a label and a score count as a pass. */
 export interface ScorerLabel {

@@ -8,11 +8,11 @@
  * junit(rows, { name: "capitals", scorer: "exact", direction: "higher", threshold: 1 })
  * ```
  */
-import { short } from "../../run/find/table.ts"
+import { short } from "../../../run/find/table.ts"
 import { reaches, type ScoreDirection } from "./direction.ts"
 import type { GateOutcome } from "./Gate.ts"
 import * as Reducers from "./reducers.ts"
-import type { EpisodeRow } from "./rows.ts"
+import type { EpisodeRow } from "../rows.ts"
 
 interface JunitOptions {
   /** The name of the evaluation. */

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import * as Report from "../../../src/agents/evaluate/Report.ts"
-import { csv, type EpisodeRow } from "../../../src/agents/evaluate/rows.ts"
-import * as Scorer from "../../../src/agents/evaluate/Scorer.ts"
+import * as Report from "../../../../src/agents/evaluate/report/Report.ts"
+import { csv, type EpisodeRow } from "../../../../src/agents/evaluate/rows.ts"
+import * as Scorer from "../../../../src/agents/evaluate/Scorer.ts"
 
 const row = (agent: string, task: number, value: number | null, more: Partial<EpisodeRow> = {}): EpisodeRow => ({
   agent,

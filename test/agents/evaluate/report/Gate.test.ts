@@ -1,9 +1,9 @@
 import { assert, describe, it } from "vitest"
-import type { ScoreDirection } from "../../../src/agents/evaluate/direction.ts"
-import * as Gate from "../../../src/agents/evaluate/Gate.ts"
-import type { AgentReport, ComparisonReport } from "../../../src/agents/evaluate/Report.ts"
-import { stream } from "../../../src/base/rng/Rng.ts"
-import { paired } from "../../../src/base/statistics/paired.ts"
+import type { ScoreDirection } from "../../../../src/agents/evaluate/report/direction.ts"
+import * as Gate from "../../../../src/agents/evaluate/report/Gate.ts"
+import type { AgentReport, ComparisonReport } from "../../../../src/agents/evaluate/report/Report.ts"
+import { stream } from "../../../../src/base/rng/Rng.ts"
+import { paired } from "../../../../src/base/statistics/paired.ts"
 
 const report = (
   mean: number,

@@ -14,14 +14,14 @@
  * contribute to means.
  */
 import { Schema } from "effect"
-import { withDefault } from "../../base/config/fields.ts"
-import { type Cell, short, table } from "../../run/find/table.ts"
-import { Interval, interval } from "../../base/statistics/intervals.ts"
-import { Paired, paired } from "../../base/statistics/paired.ts"
+import { withDefault } from "../../../base/config/fields.ts"
+import { type Cell, short, table } from "../../../run/find/table.ts"
+import { Interval, interval } from "../../../base/statistics/intervals.ts"
+import { Paired, paired } from "../../../base/statistics/paired.ts"
 import { changeTexts, type ScoreDirection, directions, scorerText, usualDirection } from "./direction.ts"
 import { agreementsOf, JudgeAgreement, type ScorerLabel } from "./judgeAgreement.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
-import type { EpisodeRow } from "./rows.ts"
+import type { EpisodeRow } from "../rows.ts"
 
 /** A mean over all tasks that have a value, with its confidence interval and the number of these tasks. */
 export const Summary = Schema.Struct({ tasks: Schema.Int, ...Interval.fields })

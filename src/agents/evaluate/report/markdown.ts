@@ -7,9 +7,9 @@
  * markdown({ name: "capitals", report, confidence: 0.95, gates: Gate.score(report, { limit: 0.8 }) })
  * ```
  */
-import type { FailureCounts } from "../../base/statistics/failureCounts.ts"
-import { markdownText } from "../../base/config/text.ts"
-import { type Cell, short } from "../../run/find/table.ts"
+import type { FailureCounts } from "../../../base/statistics/failureCounts.ts"
+import { markdownText } from "../../../base/config/text.ts"
+import { type Cell, short } from "../../../run/find/table.ts"
 import type { GateOutcome } from "./Gate.ts"
 import {
   agreementTable,

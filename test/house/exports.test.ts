@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
@@ -8,10 +8,11 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 /** The folders whose files import from `src/`. */
 const folders = ["src", "test", "property-tests", "bench", "examples", "scripts", "bin", "website"]
 
+/** Whether the files of a folder are installed or built. An installed one may link to the whole project. */
+const isMade = (folder: string): boolean => /(^|[\\/])(node_modules|dist|\.pages)$/.test(folder)
+
 const files = folders.flatMap((folder) =>
-  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((file) => /\.(ts|js|mjs|tsx)$/.test(file) && !file.includes("node_modules"))
-    .map((file) => `${folder}/${file}`),
+  globSync("**/*.{ts,js,mjs,tsx}", { cwd: join(root, folder), exclude: isMade }).map((file) => `${folder}/${file}`),
 )
 
 /** The texts of the files without the comments that stand on lines of their own, in which examples import and export, too. */

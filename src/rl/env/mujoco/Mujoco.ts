@@ -32,7 +32,6 @@ import { adapted } from "../ui/module.ts"
 import { picturesOf } from "../ui/pictures.ts"
 import { type Camera, scene } from "../ui/scene.ts"
 import { loadMujoco } from "./engine.ts"
-import { sceneOf } from "./sceneOf.ts"
 import type { Mjcf, MujocoWorld, Simulation } from "./Simulation.ts"
 
 export type { Mjcf, MujocoArrays, MujocoModel, MujocoWorld } from "./Simulation.ts"
@@ -179,7 +178,7 @@ const functionsOf = (
     observation: observe(simulation.world).slice(),
     measured,
     terms,
-    scene: sceneOf(simulation.world),
+    scene: simulation.scene(),
   })
   return {
     reset: (random) => {
@@ -198,7 +197,7 @@ const functionsOf = (
       world.data.ctrl.set(taken)
       if (simulation.step(frameSkip)) return { state, reward: 0, terminated: false, truncated: true }
       const after = measure(world).slice()
-      const seconds = frameSkip * world.model.opt.timestep
+      const seconds = frameSkip * simulation.timestep
       const step: MujocoStep = { world, action: taken, before: state.measured, after, seconds }
       const terms = reward(step)
       let sum = 0

@@ -80,6 +80,10 @@ export interface MujocoWorld {
 
 export interface Simulation {
   readonly world: MujocoWorld
+  /** The seconds that a step of the simulation takes. */
+  readonly timestep: number
+  /** Lists the shapes as they are now, for a picture. */
+  readonly scene: () => Float32Array
   /** Returns to the state in which the model begins. */
   readonly restart: () => void
   /** Computes everything that follows from positions and velocities. */

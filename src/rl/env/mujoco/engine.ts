@@ -6,6 +6,7 @@ import type { MainModule, MjData, MjModel } from "@mujoco/mujoco"
 import { Context, Effect, Predicate } from "effect"
 import { messageOf, oneLine } from "../../../base/config/text.ts"
 import { invalid } from "../../../base/EnvError.ts"
+import { scenesOf } from "./scenes.ts"
 import type { Mjcf, MujocoArrays, MujocoWorld, Simulation } from "./Simulation.ts"
 
 /** The name of the package. Bundlers must not follow it: few pages and programs have the package. */
@@ -86,6 +87,8 @@ const of = (id: string, engine: MainModule, model: MjModel, data: MjData): Simul
   const setter: StateSetter = engine
   return {
     world,
+    timestep: model.opt.timestep,
+    scene: scenesOf(world),
     restart: () => engine.mj_resetData(model, data),
     forward: () => engine.mj_forward(model, data),
     step: (frames) => {
@@ -109,6 +112,8 @@ const worldOf = (id: string, engine: MainModule, model: MjModel, data: MjData): 
     site: engine.mjtObj.mjOBJ_SITE.value,
   }
   let arrays = viewsOf(data)
+  // Envs look names up in each step, and each look-up in MuJoCo passes a text to it.
+  const known = new Map<string, number>()
   return {
     model,
     get data() {
@@ -119,7 +124,9 @@ const worldOf = (id: string, engine: MainModule, model: MjModel, data: MjData): 
       return data.time
     },
     indexOf: (kind, name) => {
-      const index = engine.mj_name2id(model, kinds[kind], name)
+      const key = `${kind} ${name}`
+      const index = known.get(key) ?? engine.mj_name2id(model, kinds[kind], name)
+      known.set(key, index)
       if (index < 0) throw invalid(id, `the model has no ${kind} "${name}"`)
       return index
     },

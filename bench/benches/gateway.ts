@@ -1,4 +1,4 @@
-/** What the gateway costs: time on processors, delay of calls, and memory. Its clients and its server have their own processes. */
+/** Measures what the gateway costs: time on processors, delay of calls, and memory. Its clients and its server have their own processes. */
 import { defineBench } from "../Bench.ts"
 import {
   atRate,

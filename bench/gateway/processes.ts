@@ -13,7 +13,7 @@ export type Role = "upstream" | "proxy" | "gateway"
 /** A message to such a process. */
 export type Asked = "cpu" | "memory" | "end"
 
-/** What a process has in memory after a collection of garbage, in bytes. */
+/** The memory of a process after a collection of garbage, in bytes. */
 export interface MemoryUsage {
   /** The memory of the whole process. */
   readonly rss: number

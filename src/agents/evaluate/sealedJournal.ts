@@ -49,7 +49,7 @@ interface JournalOptions<Entry extends Totals> {
   readonly head: string
   readonly entry: Schema.Codec<Entry, unknown>
   readonly keyOf: (entry: Entry) => string
-  /** What the user can do about a changed line: about the first one, and about another one. */
+  /** Texts that say what the user can do if a line was changed: the first one, or another one. */
   readonly remedies: { readonly first: string; readonly other: string }
 }
 

@@ -5,7 +5,7 @@
 import { jsonLength } from "../../base/config/jsonFacts.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
 
-/** What each message counts in addition to its characters. */
+/** The size that each message counts in addition to its characters. */
 const perMessage = 64
 
 /** Returns the number of characters of messages as JSON, and a bit more for each of them. */

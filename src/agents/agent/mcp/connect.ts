@@ -119,7 +119,7 @@ const toolOf = (client: McpClient.McpClient, tool: McpSchema.Tool, { prefix, tim
  */
 const slowestStart = 60
 
-/** What is worth a look if a program does not answer: `npx`, for example, may need variables to reach its registry. */
+/** Hints at what to look at if a program does not answer: `npx`, for example, may need variables to reach its registry. */
 const environmentHint =
   "does it run in a terminal? Here it gets few environment variables, so name those that it needs, such as " +
   "HTTPS_PROXY or NODE_EXTRA_CA_CERTS, in env"

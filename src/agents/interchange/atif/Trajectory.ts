@@ -157,7 +157,7 @@ const OwnCall = Schema.Struct({
   tools: Schema.optionalKey(Schema.Array(Schema.Int)),
 })
 
-/** What we add to a step. */
+/** The fields that we add to a step. */
 export const OwnStep = Schema.Struct({
   /** Whether the model's next prompt begins with this step, and with nothing before it. */
   restart: Schema.optionalKey(Schema.Boolean),
@@ -171,7 +171,7 @@ export const OwnStep = Schema.Struct({
 })
 export type OwnStep = typeof OwnStep.Type
 
-/** What we add to a tool call that ATIF cannot hold as it is. */
+/** The fields that we add to a tool call that ATIF cannot hold as it is. */
 export const OwnToolCall = Schema.Struct({
   /** The id, if it is not unique in the step. */
   id: Schema.optionalKey(Schema.String),
@@ -179,14 +179,14 @@ export const OwnToolCall = Schema.Struct({
   arguments: Schema.optionalKey(Schema.String),
 })
 
-/** What we add to the result of a tool. */
+/** The fields that we add to the result of a tool. */
 export const OwnResult = Schema.Struct({
   toolCallId: Schema.optionalKey(Schema.String),
   toolName: Schema.optionalKey(Schema.String),
   isError: Schema.optionalKey(Schema.Boolean),
 })
 
-/** What we add to the metrics of a call. */
+/** The fields that we add to the metrics of a call. */
 export const OwnMetrics = Schema.Struct({
   texts: TokenTrace.fields.texts,
   weights: TokenTrace.fields.weights,

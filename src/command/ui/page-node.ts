@@ -84,21 +84,30 @@ export const workerFile: Effect.Effect<PageFile> = Effect.map(workerScript, (byt
   bytes,
 }))
 
-/** The names under which the scripts of MuJoCo are served, if its package is installed. */
-export const mujocoNames: ReadonlySet<string> = new Set([mujocoScript, mujocoModule].map((name) => `play/${name}`))
-
-/** Reads a script of MuJoCo; undefined if the package is not installed. */
-export const mujocoFile = Effect.fnUntraced(
-  function* (name: string) {
+/** Makes a script of MuJoCo from a file of its package. It is large, so it is made only once, for the first client. */
+const mujocoFile = (
+  name: string,
+  file: string,
+  scriptOf: (bytes: Uint8Array) => Uint8Array,
+): readonly [name: string, script: Effect.Effect<PageFile>] => {
+  const made = Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    const read = (file: string) => fs.readFile(fileURLToPath(import.meta.resolve(`${mujocoPackage}${file}`)))
-    const base64 = Effect.map(read("/mujoco.wasm"), (wasm) => Buffer.from(wasm).toString("base64"))
-    const bytes = name === `play/${mujocoModule}` ? yield* read("") : utf8.encode(mujocoStart(yield* base64))
-    return { name, type: types[".js"], policy: workerPolicy(hasMujoco), bytes }
-  },
-  // Without the package, its name cannot be resolved.
-  (effect) => Effect.catchCause(effect, () => Effect.succeed(undefined)),
-  Effect.provide(NodeFileSystem.layer),
+    const bytes = yield* fs.readFile(fileURLToPath(import.meta.resolve(`${mujocoPackage}${file}`)))
+    return { name: `play/${name}`, type: types[".js"], policy: workerPolicy(hasMujoco), bytes: scriptOf(bytes) }
+  }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
+  return [`play/${name}`, Effect.runSync(Effect.cached(Effect.uninterruptible(made)))]
+}
+
+/** The scripts of MuJoCo, by the names under which they are served; none if its package is not installed. */
+export const mujocoFiles: ReadonlyMap<string, Effect.Effect<PageFile>> = new Map(
+  hasMujoco
+    ? [
+        mujocoFile(mujocoModule, "", (bytes) => bytes),
+        mujocoFile(mujocoScript, "/mujoco.wasm", (wasm) =>
+          utf8.encode(mujocoStart(Buffer.from(wasm).toString("base64"))),
+        ),
+      ]
+    : [],
 )
 
 /** Reads modules and all modules that they import. The names of modules are their paths below `src/`, without extensions. */

@@ -18,7 +18,7 @@ import { axes, measures } from "./curves/Curve.ts"
 import { changeRun, mayChange } from "./changes-node.ts"
 import { detailOf } from "./detail.ts"
 import { contentType, filePolicy } from "./guard.ts"
-import { mujocoFile, mujocoNames, type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts"
+import { mujocoFiles, type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts"
 import { runMetricsOf } from "./prometheus.ts"
 import { readStudyIn } from "./studies.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
@@ -124,7 +124,7 @@ export const serve = Effect.fnUntraced(function* (
 /** Returns the page's file of this name; undefined if it has none. */
 const fileOf = (name: string, page: ReadonlyMap<string, PageFile>): Effect.Effect<PageFile | undefined> => {
   if (name === workerName) return workerFile
-  return mujocoNames.has(name) ? mujocoFile(name) : Effect.succeed(page.get(name))
+  return mujocoFiles.get(name) ?? Effect.succeed(page.get(name))
 }
 
 /** Answers a request. It first checks whether the client may send requests, and then what is requested. */

@@ -101,6 +101,15 @@ export const textOr = (otherwise: string, name: string, placeholder: string, des
 export const texts = (name: string, placeholder: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(placeholder), Flag.atLeast(0), Flag.withDescription(description))
 
+/** The address that a server listens on. `secret` is what clients of other machines need, such as `a key`. */
+export const hostFlag = (secret: string) =>
+  textOr(
+    "127.0.0.1",
+    "host",
+    "address",
+    `The address to listen on; others than this machine's own need ${secret} (default: 127.0.0.1)`,
+  )
+
 /** The flag `--allow-host` of commands that start a server. */
 export const allowHostFlag = texts(
   "allow-host",

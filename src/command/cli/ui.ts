@@ -11,11 +11,11 @@ import {
   argument,
   checkAllowHost,
   defaultResultsDir,
+  hostFlag,
   isBucket,
   portFlag,
   subcommand,
   text,
-  textOr,
   toggle,
 } from "./flags.ts"
 import { warningLabel } from "./output/colors.ts"
@@ -42,12 +42,7 @@ export const ui = subcommand(
       "A results folder (default: results), the address of a bucket, or one run: its folder, latest, or a part of its path in ./results",
     ).pipe(Argument.withDefault("results")),
     port: portFlag(4400),
-    host: textOr(
-      "127.0.0.1",
-      "host",
-      "address",
-      "The address to listen on; others than this machine's own need a token (default: 127.0.0.1)",
-    ),
+    host: hostFlag("a token"),
     token: text(
       "token",
       "token",

@@ -2,15 +2,15 @@
 import * as Flag from "effect/cli/Flag"
 import {
   allowHostFlag,
-  type FlagValues,
+  hostFlag,
   number,
   portFlag,
   resultsDirFlag,
   text,
   texts,
-  textOr,
   toggle,
   trustFlag,
+  type FlagValues,
 } from "../flags.ts"
 import { alertFlag } from "../alerts/flag.ts"
 
@@ -31,12 +31,7 @@ export const flags = {
   ),
   alias: texts("alias", "name=model", "Let agents ask for a model by this name; can be repeated"),
   port: portFlag(8100),
-  host: textOr(
-    "127.0.0.1",
-    "host",
-    "address",
-    "The address to listen on; others than this machine's own need a key (default: 127.0.0.1)",
-  ),
+  host: hostFlag("a key"),
   allowHost: allowHostFlag,
   key: text(
     "key",

@@ -2,14 +2,14 @@
 import {
   allowHostFlag,
   argument,
-  type FlagValues,
+  hostFlag,
   number,
   portFlag,
   text,
   texts,
-  textOr,
   toggle,
   trustFlag,
+  type FlagValues,
 } from "../flags.ts"
 
 export const flags = {
@@ -19,12 +19,7 @@ export const flags = {
   ),
   set: texts("set", "key=value", "Set a setting of the env or of the data set, e.g. num_tasks=1000; can be repeated"),
   port: portFlag(8000),
-  host: textOr(
-    "127.0.0.1",
-    "host",
-    "address",
-    "The address to listen on; others than this machine's own need a key (default: 127.0.0.1)",
-  ),
+  host: hostFlag("a key"),
   allowHost: allowHostFlag,
   key: text(
     "key",

@@ -5,14 +5,14 @@ import {
   allowHostFlag,
   argument,
   backendFlag,
-  type FlagValues,
+  hostFlag,
   number,
   portFlag,
   text,
   texts,
-  textOr,
   threadsFlag,
   toggle,
+  type FlagValues,
 } from "../flags.ts"
 
 export const flags = {
@@ -21,12 +21,7 @@ export const flags = {
     "A folder with a model (config.json), or a trainer's folder or one of its runs, whose newest weights are served",
   ),
   port: portFlag(8000),
-  host: textOr(
-    "127.0.0.1",
-    "host",
-    "address",
-    "The address to listen on; others than this machine's own need an API key (default: 127.0.0.1)",
-  ),
+  host: hostFlag("an API key"),
   apiKey: text(
     "api-key",
     "key",

@@ -3,9 +3,7 @@
  * them. It sends its port when it listens, and its usage of the machine when it is asked.
  */
 import { once } from "node:events"
-import { existsSync, readFileSync } from "node:fs"
 import { Agent, createServer, request, type RequestListener } from "node:http"
-import { join } from "node:path"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { platform, recorder, runStore } from "effect-rl/node"
 import { listen } from "../../src/agents/gateway/listen-node.ts"
@@ -17,25 +15,15 @@ const [, , role, at = "", folder = ""]: ReadonlyArray<string> = process.argv
 
 const send = (message: object): void => void process.send?.(message)
 
-/** Counts the calls in the journal of a run. */
-const recordedIn = (run: string): number => {
-  const journal = join(run, "sessions.jsonl")
-  let calls = 0
-  for (const line of existsSync(journal) ? readFileSync(journal, "utf8").split("\n") : []) {
-    if (line.startsWith('{"_tag":"Call"')) calls++
-  }
-  return calls
-}
-
 const cpuMillis = (): number => {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000
 }
 
-const memory = (run: string | null): MemoryUsage => {
+const memory = (): MemoryUsage => {
   globalThis.gc?.()
   const { rss, heapUsed } = process.memoryUsage()
-  return { rss, heapUsed, recorded: run === null ? 0 : recordedIn(run) }
+  return { rss, heapUsed }
 }
 
 const serve = async (listener: RequestListener): Promise<void> => {
@@ -88,16 +76,15 @@ const gateway = (ended: Promise<void>): Promise<void> => {
     yield* Effect.promise(() => ended)
     yield* Fiber.interrupt(fiber)
   })
-  const store = runStore({ resultsDir: folder, onOpen: (directory) => Effect.sync(() => void (run = directory)) })
+  const store = runStore({ resultsDir: folder })
   return Effect.runPromise(Effect.provide(program, Layer.mergeAll(platform, store, recorder())))
 }
 
 const roles: Readonly<Record<Role, (ended: Promise<void>) => Promise<void>>> = { upstream, proxy, gateway }
-let run: string | null = null
 const ended = new Promise<void>((resolve) => {
   process.on("message", (asked: Asked) => {
     if (asked === "cpu") send({ cpuMillis: cpuMillis() })
-    else if (asked === "memory") send(memory(run))
+    else if (asked === "memory") send(memory())
     else resolve()
   })
 })

@@ -3,7 +3,9 @@
  * time that the gateway computes is known apart from that of its clients.
  */
 import { type ChildProcess, fork } from "node:child_process"
+import { globSync, readFileSync } from "node:fs"
 import { Agent, request } from "node:http"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { atEnd } from "../atEnd.ts"
 import { temporaryFolder } from "../measuring.ts"
@@ -19,8 +21,6 @@ export interface MemoryUsage {
   readonly rss: number
   /** The memory of its objects. */
   readonly heapUsed: number
-  /** The calls in the journal of the gateway. */
-  readonly recorded: number
 }
 
 /** The answer of the server of models to every call. */
@@ -80,12 +80,23 @@ const start = async (role: Role, ...args: ReadonlyArray<string>): Promise<Listen
   }
 }
 
+/** Counts the calls in the journals of the runs in a folder. */
+const recordedIn = (folder: string): number => {
+  let calls = 0
+  for (const journal of globSync(join(folder, "**/sessions.jsonl"))) {
+    for (const line of readFileSync(journal, "utf8").split("\n")) if (line.startsWith('{"_tag":"Call"')) calls++
+  }
+  return calls
+}
+
 /** Runs a server of models, a gateway and a bare proxy before it, while `use` does. */
 export const withProcesses = async <A>(
   use: (processes: {
     readonly gateway: Listening
     readonly proxy: Listening
     readonly upstream: Listening
+    /** Returns the number of calls in the journal of the gateway. */
+    readonly recorded: () => number
   }) => Promise<A>,
 ): Promise<A> => {
   const { folder, remove } = temporaryFolder()
@@ -93,7 +104,7 @@ export const withProcesses = async <A>(
   const gateway = await start("gateway", upstream.url, folder)
   const proxy = await start("proxy", upstream.url)
   try {
-    return await use({ gateway, proxy, upstream })
+    return await use({ gateway, proxy, upstream, recorded: () => recordedIn(folder) })
   } finally {
     await Promise.all([gateway.end(), proxy.end()])
     await upstream.end()
@@ -164,7 +175,7 @@ export const play = (server: Listening, { name, sessions, turns, atOnce = 16, en
     if (ends && server.hasSessions) await post(`${server.url}/sessions/${id}/end`, "{}")
   })
 
-const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+export const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 /** Sends calls at a steady rate, and returns how long each took, in milliseconds. */
 export const atRate = async (

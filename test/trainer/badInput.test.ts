@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readdirSync } from "node:fs"
+import { cpSync, existsSync, readdirSync, rmSync, statSync } from "node:fs"
 import { Effect, Logger } from "effect"
 import { assert, describe, it } from "vitest"
 import { diskError } from "../run/store/brokenDisk.ts"
@@ -12,6 +12,15 @@ const onDisk = (body: (world: World, disk: BadDisk) => Effect.Effect<void, unkno
   }).pipe(Effect.scoped, Effect.provide(Logger.layer([])), Effect.runPromise)
 
 const problem = "configs/config_validation_error.txt"
+
+/** Copies a folder until the copy has another time of birth: the clock of a file system may stand still for milliseconds. */
+const copyLater = (from: string, to: string): void => {
+  const birth = (folder: string): number => statSync(folder).birthtime.getTime()
+  do {
+    rmSync(to, { recursive: true, force: true })
+    cpSync(from, to, { recursive: true })
+  } while (birth(to) === birth(from))
+}
 
 describe("a full disk", () => {
   it("keeps no run from being trained or evicted, and the reasons are written once there is room", () =>
@@ -107,7 +116,7 @@ describe("a folder that was made again", () => {
         files.add("run_a")
         yield* turn
         const { generation } = master.slot(0) ?? {}
-        cpSync(files.at("run_a"), files.at("copy"), { recursive: true })
+        copyLater(files.at("run_a"), files.at("copy"))
         files.remove("run_a")
         files.move("copy", "run_a")
         yield* turn

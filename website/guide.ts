@@ -23,6 +23,7 @@ export const guide: ReadonlyArray<Topic> = [
     pages: {
       command: "The command",
       settings: "All settings",
+      presets: "Tuned settings",
       tuning: "Search for settings",
       runs: "The files of a run, the page",
       policies: "Load a policy, fine-tune, resume",

@@ -90,8 +90,9 @@ describe("documents", () => {
   it("list every example", () => {
     const listed = Array.from(read("examples/README.md").matchAll(/\]\(([^)]+)\)/g), ([, path]) => path)
     const files = execFileSync("git", ["ls-files", "examples"], { cwd: root, encoding: "utf8" }).trim().split("\n")
+    // `effect presets` lists the presets.
     const isExample = (file: string): boolean =>
-      !/^README\.md$|(^|\/)(package(-lock)?\.json|tsconfig\.json|\.npmrc)$/.test(file)
+      !/^README\.md$|^presets\/|(^|\/)(package(-lock)?\.json|tsconfig\.json|\.npmrc)$/.test(file)
     const examples = files.map((file) => file.slice("examples/".length)).filter(isExample)
     assert.deepStrictEqual(
       examples.filter((file) => !listed.includes(file)),

@@ -233,6 +233,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "losses/tokenWeights.ts",
     "model/trunk.ts",
     "policy/decodePolicy.ts",
+    "presets/Presets.ts",
     "returns/Returns.ts",
     "train/Train.ts",
     "train/validate.ts",

@@ -16,6 +16,7 @@ import { type CommandError } from "../CommandError.ts"
  */
 const subcommands = {
   init: () => import("./init/init.ts").then(({ init }) => init),
+  presets: () => import("./presets/presets.ts").then(({ presets }) => presets),
   run: () => import("./run/run.ts").then(({ run }) => run),
   tune: () => import("./tune/tune.ts").then(({ tune }) => tune),
   eval: () => import("./evaluate/evaluate.ts").then(({ evaluate }) => evaluate),
@@ -57,6 +58,7 @@ export const root = (words?: ReadonlyArray<string>) =>
       Command.withExamples([
         { command: "effect init", description: "Write a commented file to start from" },
         { command: "effect run train.ts", description: "Train what a file describes" },
+        { command: "effect run --preset ppo/CartPole-v1", description: "Train with tuned settings" },
         { command: "effect runs --sort validation:desc", description: "List the runs, the best first" },
         { command: "effect run --help", description: "List the flags of a training" },
         {

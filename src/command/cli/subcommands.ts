@@ -3,6 +3,7 @@
 /** The description of each subcommand in the list of subcommands, in the order of the help. */
 export const short = {
   init: "Write a file to start from",
+  presets: "List tuned settings by algorithm and env",
   run: "Train: run a training and save it in a folder",
   tune: "Search for better settings by many trials",
   eval: "Evaluate a run, or agents on tasks",

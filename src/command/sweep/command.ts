@@ -1,6 +1,7 @@
 /** Makes the command lines of a sweep: one for each of its runs, and one that resumes the sweep. These are pure functions. */
 import { flagWords, quoted } from "../cli/flags.ts"
 import type { RunFlags } from "../cli/run/flags.ts"
+import { fileWords } from "../cli/presets/packaged.ts"
 import { resumedCluster } from "../cli/worker/cluster.ts"
 import { isNaming } from "../cli/run/overrides.ts"
 import type { PlannedRun } from "./plan.ts"
@@ -20,7 +21,7 @@ export const argumentsOf = (
 ): ReadonlyArray<string> => {
   const { config, backend, threads, name, csv, trust } = input
   return [
-    input.file,
+    ...fileWords(input.file),
     ...flagWords({
       config,
       set: settingsOf(run, input),
@@ -62,7 +63,7 @@ export const runCommand = (
     threads,
     name,
   })
-  return `npx effect run ${quoted([input.file, ...words])}`
+  return `npx effect run ${quoted([...fileWords(input.file), ...words])}`
 }
 
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
@@ -89,5 +90,5 @@ export const resumeCommand = (input: RunFlags, place: string, resultsDir?: strin
     "results-dir": resultsDir,
     resume: place,
   })
-  return `npx effect run ${quoted([input.file, ...words])}`
+  return `npx effect run ${quoted([...fileWords(input.file), ...words])}`
 }

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { RetentionStrategy } from "../../run/Checkpoint.ts"
+import type { Plain } from "../../base/config/plain.ts"
 import { bounded, real, runName, threads, withDefault } from "../../base/config/fields.ts"
 import type { Env } from "../env/Env.ts"
 import type { Callback } from "./Callback.ts"
@@ -176,12 +177,15 @@ export const Settings = Schema.Struct({
 })
 export type Settings = typeof Settings.Type
 
+/** An env or an algorithm as a config has it: its name with its settings, such as `{ name: "ppo", gamma: 0.98 }`. */
+export type NamedConfig = Plain & { readonly name: string }
+
 /** The input of `Train.run`: the settings, with envs and an algorithm as values or by name. */
 export interface TrainInput {
-  /** The env to learn in, or the id of a built-in env. */
-  readonly env: Env | string
-  /** The algorithm that learns, or its name. */
-  readonly algorithm: Algorithm | string
+  /** The env to learn in, or the id of a built-in env, or a name with options as in a config. */
+  readonly env: Env | string | NamedConfig
+  /** The algorithm that learns, or its name, alone or with settings as in a config. */
+  readonly algorithm: Algorithm | string | NamedConfig
   /** The number of env steps of the training, over all envs. The `trainer` block can set it instead. */
   readonly totalSteps?: number
   /** When and how the policy is validated. */

@@ -28,7 +28,7 @@ import { Serving } from "../../run/spread/Serving.ts"
 import { ValidationRequest } from "../../run/ValidationRequest.ts"
 import { type Callback, callbacksProblemOf } from "./Callback.ts"
 import { RunOptions } from "../../run/RunOptions.ts"
-import { Settings, type TrainInput } from "./Settings.ts"
+import { type NamedConfig, Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
 
 /** The settings of a training after `checkpoint.everySteps`, whose default depends on `totalSteps`, was filled in. */
@@ -330,6 +330,10 @@ const conflictIn = ({ validation, render, stopAtReturn, stopBelow }: Settings) =
 /** Describes an env for the config: a built-in env by all its options, any other env by its id. */
 const inConfig = (env: Env): EnvConfig => envConfigOf(env) ?? env.id
 
+/** Tells whether code passed an env or an algorithm as a config has it: a name with settings. */
+const isNamed = (value: Env | Algorithm | string | NamedConfig): value is NamedConfig =>
+  isPlain(value) && typeof value.name === "string" && !("configure" in value) && !("reset" in value)
+
 /** Describes an algorithm for the config: its name and the settings from code. An unusable value becomes a text. */
 const writtenAlgorithm = (algorithm: Algorithm | string): Plain =>
   typeof algorithm === "string" || algorithmProblemOf(algorithm) !== undefined
@@ -344,12 +348,13 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
   const { envs: others = [], ...validating } = validation ?? {}
   const written = (one: Env | string): EnvConfig =>
     typeof one === "string" ? one : envProblemOf(one) !== undefined ? display(one) : inConfig(one)
-  const valueOf = (one: Env | string | undefined): Env | undefined => (typeof one === "string" ? undefined : one)
+  const valueOf = (one: Env | string | NamedConfig | undefined): Env | undefined =>
+    one === undefined || typeof one === "string" || isNamed(one) ? undefined : one
   return {
     config: {
       ...rest,
-      ...(env === undefined ? {} : { env: written(env) }),
-      ...(algorithm === undefined ? {} : { algorithm: writtenAlgorithm(algorithm) }),
+      ...(env === undefined ? {} : { env: isNamed(env) ? env : written(env) }),
+      ...(algorithm === undefined ? {} : { algorithm: isNamed(algorithm) ? algorithm : writtenAlgorithm(algorithm) }),
       ...(callbacks === undefined || callbacksProblemOf(callbacks) !== undefined
         ? {}
         : { callbacks: callbacks.map(({ name }) => name) }),
@@ -360,7 +365,7 @@ export const configOf = (input: TrainInput): { readonly config: Plain; readonly 
     values: {
       env: valueOf(env),
       validationEnvs: others.map(valueOf),
-      algorithm: typeof algorithm === "string" ? undefined : algorithm,
+      algorithm: algorithm === undefined || typeof algorithm === "string" || isNamed(algorithm) ? undefined : algorithm,
       callbacks,
     },
   }

@@ -6,6 +6,7 @@ import { effect, withFolder } from "./effect.ts"
 /** The numbers on the command line, and the rows of the table of bounds that limit them. */
 const numbers: Readonly<Record<SubcommandName, Readonly<Record<string, BoundName>>>> = {
   init: {},
+  presets: {},
   run: { seed: "seed", jobs: "jobs", "total-steps": "count", ranks: "ranks" },
   tune: { trials: "trials", seed: "seed", workers: "jobs", "total-steps": "count" },
   eval: { episodes: "episodes", step: "countOrNone", seed: "seed" },

@@ -19,8 +19,13 @@ export const flags = {
   file: argument(
     "file",
     "A module whose default export is Train.run({ … }) or Runtime.run({ … }), or a config in YAML",
-  ),
+  ).pipe(Argument.optional),
   more: argument("key=v1,v2", "More settings for --population").pipe(Argument.variadic()),
+  preset: text(
+    "preset",
+    "algorithm/env",
+    "Train with tuned settings in place of a file, such as ppo/HalfCheetah-v5: effect presets lists them",
+  ),
   config: text("config", "file", "A YAML file whose settings override those of the code"),
   set: texts("set", "key.path=value", "Override one setting; can be repeated, and wins over --config"),
   seed: number("seed", "seed", "The seed of all random numbers"),
@@ -62,4 +67,8 @@ export const flags = {
   json: toggle("json", "Print the result as one line of JSON on stdout"),
 }
 
-export type RunFlags = FlagValues<typeof flags>
+/** The arguments and flags as they were typed. */
+export type TypedRunFlags = FlagValues<typeof flags>
+
+/** The arguments and flags, with the path of the file: of the one that was typed, or of the preset's. */
+export type RunFlags = Omit<TypedRunFlags, "file" | "preset"> & { readonly file: string }

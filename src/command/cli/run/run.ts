@@ -9,7 +9,8 @@ import { sweep } from "../../sweep/sweep.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { notForTrainers } from "../bucket/runInBucket.ts"
-import { flags, type RunFlags } from "./flags.ts"
+import { presetFile } from "../presets/packaged.ts"
+import { flags, type RunFlags, type TypedRunFlags } from "./flags.ts"
 import { trainOnce } from "./trainOnce.ts"
 
 export const run = subcommand(
@@ -22,6 +23,7 @@ export const run = subcommand(
     examples: {
       "effect run train.ts --seed 1": "Train with seed 1 and show the progress",
       "effect run train.ts --set algorithm.learning_rate=1e-3 --total-steps 50000": "Change settings",
+      "effect run --preset ppo/HalfCheetah-v5": "Train with tuned settings, which effect presets lists",
       "effect run train.ts --seeds 1..10": "Train with ten seeds and report their score with a confidence interval",
       "effect run train.ts --population algorithm=ppo,a2c num_envs=8,16 --seeds 1..5 --dry-run":
         "List the runs of a sweep without starting them",
@@ -31,9 +33,25 @@ export const run = subcommand(
   },
   flags,
   Effect.fnUntraced(function* (typed) {
-    return yield* runOf(typed).pipe(withConfigs(typed.file, Option.toArray(typed.config), Option.isNone(typed.resume)))
+    const input = yield* withFile(typed)
+    return yield* runOf(input).pipe(withConfigs(input.file, Option.toArray(input.config), Option.isNone(input.resume)))
   }),
 )
+
+/** Finds the file of the training: the one that was typed, or that of the preset. */
+const withFile = Effect.fnUntraced(function* ({ file, preset, ...typed }: TypedRunFlags) {
+  if (Option.isNone(preset)) {
+    if (Option.isSome(file)) return { ...typed, file: file.value }
+    return yield* usageError(
+      "expected the file of a training, or --preset with tuned settings: effect presets lists them",
+    )
+  }
+  const input = { ...typed, file: yield* presetFile(preset.value) }
+  if (Option.isNone(file)) return input
+  // Without a file, the first argument is one of the settings that follow --population.
+  if (input.population.length > 0) return { ...input, more: [file.value, ...input.more] }
+  return yield* usageError(`--preset ${preset.value} takes the place of the file ${file.value}; leave one of them out`)
+})
 
 const runOf = Effect.fnUntraced(function* (typed: RunFlags) {
   const input = yield* withRanks(typed)

@@ -30,6 +30,7 @@ import { type RunBucket, openBucket } from "../bucket/runInBucket.ts"
 import { resumedCluster } from "../worker/cluster.ts"
 import { placementLayer } from "../worker/placement.ts"
 import { digestIn, readFinished, readMetrics, runToEnd } from "./finished.ts"
+import { fileWords } from "../presets/packaged.ts"
 import { withFindRun } from "./finding.ts"
 import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
@@ -190,7 +191,7 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
     "results-dir": resultsDir === defaultResultsDir ? undefined : resultsDir,
     cluster: resumedCluster(cluster),
   })
-  return `npx effect run ${quoted([file, ...words])}`
+  return `npx effect run ${quoted([...fileWords(file), ...words])}`
 }
 
 /** Reads the result of a program that ran an evaluation; undefined if the program ran a training. */

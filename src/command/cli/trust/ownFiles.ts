@@ -9,6 +9,7 @@ import { basename, dirname, join, relative, sep } from "node:path"
 import { Effect } from "effect"
 import * as Layout from "../../../run/Layout.ts"
 import { defaultResultsDir } from "../flags.ts"
+import { isPresetFile } from "../presets/packaged.ts"
 import { isYaml } from "../userCode/yamlFile.ts"
 import { ConfigsAreOwn } from "./commandTrust.ts"
 
@@ -56,11 +57,11 @@ export const isOwnCode = (named: string): boolean => {
 }
 
 /**
- * Tells whether all files of a command are the user's own. If the training's file is a module (by the ending of its name), it
+ * Tells whether all files of a command are the user's own; this package's presets count as such. If the training's file is a module (by the ending of its name), it
  * is judged as code; the configs that other flags name are judged as configs, whatever their names.
  */
 export const areOwnFiles = (file: string, configs: ReadonlyArray<string>): boolean =>
-  (isYaml(file) ? isOwnConfig(file) : isOwnCode(file)) && configs.every(isOwnConfig)
+  (isPresetFile(file) || (isYaml(file) ? isOwnConfig(file) : isOwnCode(file))) && configs.every(isOwnConfig)
 
 /** Runs an effect with files that the user named. The programs in them are permitted if all files are the user's own. */
 export const withConfigs =

@@ -43,6 +43,7 @@ describe("the help of the command", () => {
       [
         "",
         "init",
+        "presets",
         "run",
         "tune",
         "eval",

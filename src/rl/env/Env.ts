@@ -27,6 +27,7 @@ import type { AsyncBatchEnv, BatchEnv, EnvBatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "../../base/EnvError.ts"
 import type { ActionSpace, Box, Discrete, MultiBinary, MultiDiscrete, RowSpace, Space, ValueOf } from "./Space.ts"
 import { masked } from "./Space.ts"
+import type { EnvBody } from "./EnvBody.ts"
 import { isModule } from "./ui/module.ts"
 import { display } from "../../base/config/Config.ts"
 
@@ -89,6 +90,8 @@ export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O ext
    * `EnvPool` run it; before it has run, the functions throw.
    */
   readonly prepare?: Effect.Effect<void, EnvError>
+  /** Shows the env's bodies between two steps, and lets a person pull at them. */
+  readonly body?: EnvBody
   /** Makes a batch that is faster than `step` with equal results; `undefined` if it doesn't support the options. */
   batch?(numEnvs: number, options: EnvBatchOptions): BatchEnv | undefined
   /**

@@ -28,10 +28,10 @@ import { attempt } from "../../../base/config/attempt.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
 import { type Env, make } from "../Env.ts"
 import { type Box, sizeOf } from "../Space.ts"
-import { adapted } from "../ui/module.ts"
-import { picturesOf } from "../ui/pictures.ts"
+import { picturesOfStates } from "../ui/pictures.ts"
 import { type Camera, scene } from "../ui/scene.ts"
 import { loadMujoco } from "./engine.ts"
+import { type LiveBody, liveBody } from "./live.ts"
 import type { Mjcf, MujocoWorld, Simulation } from "./Simulation.ts"
 
 export type { Mjcf, MujocoArrays, MujocoModel, MujocoWorld } from "./Simulation.ts"
@@ -43,8 +43,9 @@ export interface MujocoState {
   readonly measured: ReadonlyArray<number>
   /** The terms of the last reward. */
   readonly terms: Readonly<Record<string, number>>
-  /** The shapes for a picture, 11 numbers each: see `ui/scene.ts`. */
+  /** The shapes and the contact forces for a picture: see `ui/scene.ts`. */
   readonly scene: Float32Array
+  readonly forces: Float32Array
 }
 
 /** What a step did, for `reward` and `terminated`. */
@@ -83,7 +84,15 @@ export interface MujocoDefinition extends Pick<Env<unknown, Box, Box>, "id" | "m
 
 /** The largest `frameSkip`: more would be a mistake, and would take minutes. */
 const mostFrames = 10_000
-const usualCamera: Camera = { around: 0, above: 0.15, far: 4, at: [0, 0, 0.6], follows: 0 }
+const usualCamera: Camera = {
+  around: 0,
+  above: 0.15,
+  far: 4,
+  at: [0, 0, 0.6],
+  follows: 0,
+  focus: 560,
+  forces: false,
+}
 const noMeasures: ReadonlyArray<number> = []
 
 /** Makes an env from a model and the functions that read its world. */
@@ -96,8 +105,10 @@ export const env = (definition: MujocoDefinition): Env<MujocoState, Box, Box> =>
     if (simulation !== undefined) return simulation
     throw invalid(id, "MuJoCo is not loaded; open a batch by Batch.open, or run env.prepare")
   }
-  const { at, ...functions } = functionsOf(definition, frameSkip, ready)
-  const pictures = picturesOf(id, scene, { ...usualCamera, ...definition.camera })
+  const camera = { ...usualCamera, ...definition.camera }
+  const pictures = picturesOfStates(id, scene, camera)
+  const live = liveBody(camera, ready)
+  const { at, ...functions } = functionsOf(definition, frameSkip, ready, live)
   const made = {
     ...make({
       id,
@@ -106,10 +117,9 @@ export const env = (definition: MujocoDefinition): Env<MujocoState, Box, Box> =>
       ...(maxSteps !== undefined && { maxSteps }),
       ...(rewardThreshold !== undefined && { rewardThreshold }),
       ...functions,
-      renderText: (state) => pictures.renderText(state.scene),
-      renderSvg: (state) => pictures.renderSvg(state.scene),
-      ui: adapted(pictures.ui, { state: "state.scene" }),
+      ...pictures,
     }),
+    body: { ui: pictures.ui, width: scene.width, height: scene.height, watch: live.watch },
     prepare: Effect.gen(function* () {
       if (simulation !== undefined) return
       const model = Effect.isEffect(definition.model) ? yield* definition.model : definition.model
@@ -170,6 +180,7 @@ const functionsOf = (
   { measure = () => noMeasures, observe, reward, terminated = () => false, reset, actionSpace, id }: MujocoDefinition,
   frameSkip: number,
   ready: () => Simulation,
+  live: LiveBody,
 ): Pick<Env<MujocoState, Box, Box>, "reset" | "observe" | "step"> & Pick<Access, "at"> => {
   const { low, high } = actionSpace
   const stateOf = (simulation: Simulation, measured: ReadonlyArray<number>, terms: MujocoState["terms"]) => ({
@@ -179,6 +190,7 @@ const functionsOf = (
     measured,
     terms,
     scene: simulation.scene(),
+    forces: simulation.forces(),
   })
   return {
     reset: (random) => {
@@ -195,11 +207,12 @@ const functionsOf = (
       simulation.load(state.simulation)
       const taken = Float32Array.from(action, (value, at) => Math.min(Math.max(value, low[at]), high[at]))
       world.data.ctrl.set(taken)
-      if (simulation.step(frameSkip)) return { state, reward: 0, terminated: false, truncated: true }
+      if (simulation.step(frameSkip, live.watching())) return { state, reward: 0, terminated: false, truncated: true }
       const after = measure(world).slice()
       const seconds = frameSkip * simulation.timestep
       const step: MujocoStep = { world, action: taken, before: state.measured, after, seconds }
       const terms = reward(step)
+      live.earned(terms)
       let sum = 0
       for (const name in terms) sum += terms[name]
       return { state: stateOf(simulation, after, terms), reward: sum, terminated: terminated(step) }

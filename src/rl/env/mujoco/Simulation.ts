@@ -18,6 +18,8 @@ export interface MujocoModel {
   readonly opt: { readonly timestep: number }
   readonly qpos0: Float64Array
   readonly body_mass: Float64Array
+  readonly body_rootid: Int32Array
+  readonly body_invweight0: Float64Array
   readonly body_inertia: Float64Array
   readonly body_pos: Float64Array
   readonly geom_size: Float64Array
@@ -78,12 +80,25 @@ export interface MujocoWorld {
   readonly indexOf: (kind: "body" | "joint" | "geom" | "site", name: string) => number
 }
 
+/** Sees each step of the simulation while somebody watches. */
+export interface SimulationWatch {
+  /** Sets the forces of a person, in `data.xfrc_applied`. */
+  readonly before: () => void
+  /** Reads the moment, whose contact forces are computed. The forces of `before` are zero again. */
+  readonly after: () => void
+}
+
 export interface Simulation {
   readonly world: MujocoWorld
   /** The seconds that a step of the simulation takes. */
   readonly timestep: number
   /** Lists the shapes as they are now, for a picture. */
   readonly scene: () => Float32Array
+  /**
+   * Lists the contact forces on bodies that touch something, six numbers each: where the force acts, and the force as a
+   * multiple of the weight of all bodies.
+   */
+  readonly forces: () => Float32Array
   /** Returns to the state in which the model begins. */
   readonly restart: () => void
   /** Computes everything that follows from positions and velocities. */
@@ -92,7 +107,7 @@ export interface Simulation {
    * Takes steps of the model's own duration, then computes contact forces. Returns whether the simulation diverged: then
    * no number of it has a meaning.
    */
-  readonly step: (frames: number) => boolean
+  readonly step: (frames: number, watch?: SimulationWatch) => boolean
   /** Returns a copy of the state from which the simulation goes on with the same bits. */
   readonly save: () => Float64Array
   readonly load: (state: Float64Array) => void

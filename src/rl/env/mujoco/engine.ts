@@ -6,7 +6,7 @@ import type { MainModule, MjData, MjModel } from "@mujoco/mujoco"
 import { Context, Effect, Predicate } from "effect"
 import { messageOf, oneLine } from "../../../base/config/text.ts"
 import { invalid } from "../../../base/EnvError.ts"
-import { scenesOf } from "./scenes.ts"
+import { forcesOf, scenesOf } from "./scenes.ts"
 import type { Mjcf, MujocoArrays, MujocoWorld, Simulation } from "./Simulation.ts"
 
 /** The name of the package. Bundlers must not follow it: few pages and programs have the package. */
@@ -89,11 +89,20 @@ const of = (id: string, engine: MainModule, model: MjModel, data: MjData): Simul
     world,
     timestep: model.opt.timestep,
     scene: scenesOf(world),
+    forces: forcesOf(world),
     restart: () => engine.mj_resetData(model, data),
     forward: () => engine.mj_forward(model, data),
-    step: (frames) => {
-      for (let frame = 0; frame < frames; frame++) engine.mj_step(model, data)
-      engine.mj_rnePostConstraint(model, data)
+    step: (frames, watch) => {
+      for (let frame = 0; frame < frames; frame++) {
+        watch?.before()
+        engine.mj_step(model, data)
+        if (watch === undefined) continue
+        // What a person does is part of no state and of no contact force.
+        world.data.xfrc_applied.fill(0)
+        engine.mj_rnePostConstraint(model, data)
+        watch.after()
+      }
+      if (watch === undefined) engine.mj_rnePostConstraint(model, data)
       return !(isSound(world.data.qpos) && isSound(world.data.qvel))
     },
     save: () => {

@@ -4,15 +4,19 @@ import type { MujocoWorld } from "./Simulation.ts"
 /** MuJoCo's numbers of the kinds of shapes. */
 const kinds = { plane: 0, sphere: 2, capsule: 3, cylinder: 5 } as const
 
+/** Returns the numbers of the shapes that a scene lists. */
+export const shownIn = ({ ngeom, geom_type: types, geom_rgba: colours }: MujocoWorld["model"]): ReadonlyArray<number> =>
+  Array.from({ length: ngeom }, (_, geom) => geom).filter(
+    (geom) => types[geom] !== kinds.plane && colours[4 * geom + 3] !== 0,
+  )
+
 /**
  * Returns a function that lists the shapes as they are now. What never changes, such as sizes and colours, is written once,
  * because a list is made in each step.
  */
 export const scenesOf = (world: MujocoWorld): (() => Float32Array) => {
-  const { geom_type: types, geom_size: sizes, geom_rgba: colours, ngeom } = world.model
-  const shown = Array.from({ length: ngeom }, (_, geom) => geom).filter(
-    (geom) => types[geom] !== kinds.plane && colours[4 * geom + 3] !== 0,
-  )
+  const { geom_type: types, geom_size: sizes, geom_rgba: colours } = world.model
+  const shown = shownIn(world.model)
   const still = new Float32Array(11 * shown.length)
   for (const [index, geom] of shown.entries()) {
     const [kind, to] = [types[geom], 11 * index]
@@ -43,4 +47,40 @@ const extentOf = (kind: number, size: Float64Array): readonly [radius: number, h
   if (kind === kinds.capsule || kind === kinds.cylinder) return [size[0], size[1]]
   const radius = Math.min(size[0], size[1])
   return [radius, Math.max(size[2] - radius, 0)]
+}
+
+/** Acceleration by gravity on Earth, in m/s². Forces are compared with weights also where a model has no gravity. */
+const gravity = 9.81
+
+/** Returns the weight of all bodies of a model, in newtons. */
+export const weightOf = ({ body_mass: masses }: MujocoWorld["model"]): number =>
+  gravity * masses.reduce((sum, mass) => sum + mass, 0)
+
+/**
+ * Returns a function that lists the contact forces as they are now (see `Simulation`). MuJoCo sums the forces of all contacts of
+ * a body, with their torque around a centre, which together tell the line along which the sum acts.
+ */
+export const forcesOf = (world: MujocoWorld): (() => Float32Array) => {
+  const { nbody, body_rootid: roots } = world.model
+  const weight = weightOf(world.model)
+  return () => {
+    const { cfrc_ext: sums, subtree_com: centres, xipos: middles } = world.data
+    const all: Array<number> = []
+    for (let body = 1; body < nbody; body++) {
+      const [tx, ty, tz, x, y, z] = sums.subarray(6 * body, 6 * body + 6)
+      const square = x * x + y * y + z * z
+      if (square === 0) continue
+      const [root, own] = [3 * roots[body], 3 * body]
+      // The nearest point of the line to the centre of the torque, then to the middle of the body.
+      const near = [
+        centres[root] + (y * tz - z * ty) / square,
+        centres[root + 1] + (z * tx - x * tz) / square,
+        centres[root + 2] + (x * ty - y * tx) / square,
+      ]
+      const way = (middles[own] - near[0]) * x + (middles[own + 1] - near[1]) * y + (middles[own + 2] - near[2]) * z
+      const share = way / square
+      all.push(near[0] + share * x, near[1] + share * y, near[2] + share * z, x / weight, y / weight, z / weight)
+    }
+    return Float32Array.from(all)
+  }
 }

@@ -97,7 +97,7 @@ function render({ canvas, context, options, trail }, parameters, state, action) 
   context.lineJoin = "round"
   context.fillStyle = frame.colours.paper
   context.fillRect(left, top, canvas.width / scale, canvas.height / scale)
-  drawing.draw(stage, state, typeof action === "number" ? [action] : Array.from(action ?? []), drawing)
+  drawing.draw(stage, state, typeof action === "number" ? [action] : Array.from(action ?? []), { ...drawing, parameters: parameters ?? {} })
   for (const shape of stage.shapes) paint(context, shape, (options.devicePixelRatio || 1) / scale)
 }
 `

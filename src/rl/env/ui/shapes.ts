@@ -255,18 +255,25 @@ export interface Terminal {
  * How an env is drawn. All values are data or functions that use only their arguments and `Math`, because browsers get them
  * as text (`source`); `draw` also gets the drawing itself, with the values that an env has added to it.
  */
-export interface EnvDrawing<Values = object> {
+export interface EnvDrawing<Values = object, State = ReadonlyArray<number>> {
   /** The size of the picture, in a unit of the drawing's choice; it is scaled to fit a canvas. */
   readonly width: number
   readonly height: number
   readonly terminal: Terminal
   /** The source text of `draw` and of the values that are functions, by key: see `pageText.ts`. */
   readonly source: { readonly draw: string } & Readonly<Record<string, string>>
-  /** Draws a state and the action taken in it; `action` is empty if there is none. */
+  /**
+   * Draws a state and the action taken in it; `action` is empty if there is none. `parameters` are those of the call of
+   * `render`; a document has none.
+   */
   readonly draw: (
     stage: EnvStage,
-    state: ReadonlyArray<number>,
+    state: State,
     action: ReadonlyArray<number>,
-    values: Values & { readonly width: number; readonly height: number },
+    values: Values & {
+      readonly width: number
+      readonly height: number
+      readonly parameters?: Readonly<Record<string, unknown>>
+    },
   ) => void
 }

@@ -12,7 +12,7 @@ export type BodyPull =
   | { readonly _tag: "Push"; readonly right: number; readonly up: number }
 
 /** What was seen while steps were taken. */
-export interface WatchedSteps<A> {
+interface WatchedSteps<A> {
   readonly result: A
   /** The moments that were simulated, in order; the env's `body.ui` renders them. */
   readonly moments: ReadonlyArray<unknown>

@@ -10,6 +10,7 @@ cpSync(page, new URL("../dist/command/ui/page/", import.meta.url), { recursive: 
 const scripts = [
   "rl/env/foreign/effect_rl_env.py",
   "rl/env/foreign/effect_rl_pettingzoo.py",
+  "rl/env/foreign/effect_rl_wrappers.py",
   "agents/task/foreign/effect_rl_alfworld.py",
 ]
 for (const path of [...scripts, "rl/export/worker/policy.js", "rl/export/worker/worker.js"]) {

@@ -64,6 +64,13 @@ export interface AnyBatchEnv extends BatchArrays {
   readonly observationSize: number
   /** The number of elements in an action; it is 1 if actions are discrete. */
   readonly actionSize: number
+  /** The rewards of the step to record, where they are not those to learn from: before they were clipped, for example. */
+  readonly scores?: Float32Array
+  /**
+   * 1 for each env whose `terminated` is only the end of a life: for the agent the episode is over, but the game goes
+   * on, and records and validations count all lives as one episode.
+   */
+  readonly livesLost?: Uint8Array
   /** True for an `AsyncBatchEnv`, whose functions return Effects. */
   readonly isAsync?: boolean
   /** Starts episode 0 of all envs. Env i draws episode k from stream (seed, ...path, firstIndex + i, "episode", k). */
@@ -81,6 +88,10 @@ export interface AnyBatchEnv extends BatchArrays {
   readonly snapshot: () => Snapshot
   readonly restore: (snapshot: Snapshot) => Wait
 }
+
+/** Tells whether the last step ended the episode of an env, and not only one of its lives. */
+export const hasEpisodeEnded = ({ terminated, truncated, livesLost }: AnyBatchEnv, index: number): boolean =>
+  (terminated[index] | truncated[index]) !== 0 && livesLost?.[index] !== 1
 
 /** A batch in this process. Its functions have done their work when they return. */
 export interface BatchEnv extends AnyBatchEnv {

@@ -13,7 +13,7 @@
  * ```
  */
 import { Struct } from "effect"
-import type { AnyBatchEnv, EpisodeLog, Snapshot, Wait } from "./BatchEnv.ts"
+import { type AnyBatchEnv, type EpisodeLog, hasEpisodeEnded, type Snapshot, type Wait } from "./BatchEnv.ts"
 import { afterwards, markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 
 export type { EpisodeLog } from "./BatchEnv.ts"
@@ -69,6 +69,7 @@ export const record = <B extends AnyBatchEnv>(batch: B): B & Recorded => {
   const steps = new Float64Array(1)
   const resetting = new Uint8Array(numEnvs)
   const log = makeLog(numEnvs)
+  const scores = batch.scores ?? batch.rewards
 
   const clearEpisode = (index: number): void => {
     running[index] = 0
@@ -79,9 +80,9 @@ export const record = <B extends AnyBatchEnv>(batch: B): B & Recorded => {
     steps[0]++
     for (let index = 0; index < numEnvs; index++) {
       if (resetting[index] !== 0) continue
-      running[index] += batch.rewards[index]
+      running[index] += scores[index]
       lengths[index]++
-      if ((batch.terminated[index] | batch.truncated[index]) === 0) continue
+      if (!hasEpisodeEnded(batch, index)) continue
       const at = log.next()
       log.envs[at] = index
       log.episodes[at] = numbers[index]

@@ -14,6 +14,7 @@
  * })
  * ```
  */
+import { Record } from "effect"
 import { clip as clipped, constant, greater, mul, sub, where } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { AnyBatchEnv, Snapshot } from "./BatchEnv.ts"
@@ -22,7 +23,7 @@ import { rewarding } from "./internal/mapped.ts"
 import { afterwards, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 import { wholeColumns } from "./internal/values.ts"
 import { make, type RunningMoments } from "./RunningMoments.ts"
-import type { RowSpace } from "./Space.ts"
+import { box, type RowSpace, type Space } from "./Space.ts"
 
 export interface NormaliseOptions {
   /** The statistics to use, and to update unless frozen. Default: new ones. */
@@ -40,6 +41,22 @@ export interface NormaliseOptions {
   readonly epsilon?: number
 }
 
+/** The default limit of normalised numbers. */
+const usualClip = 10
+
+/**
+ * Returns the space of normalised observations. Its boxes have the bounds of the numbers that learners get, so that no network
+ * scales bytes that are none any more.
+ */
+export const spaceOf = (space: RowSpace): RowSpace =>
+  space._tag === "Masked" ? { ...space, space: normalisedSpace(space.space) } : normalisedSpace(space)
+
+const normalisedSpace = (space: Space): Space => {
+  if (space._tag === "Box") return box(-usualClip, usualClip, space.shape)
+  if (space._tag === "Tuple") return { ...space, parts: space.parts.map(normalisedSpace) }
+  return space._tag === "Dict" ? { ...space, parts: Record.map(space.parts, normalisedSpace) } : space
+}
+
 export interface NormalisedObservations {
   readonly observationMoments: RunningMoments
 }
@@ -53,7 +70,7 @@ export const observations = <B extends AnyBatchEnv>(
   batch: B,
   options: NormaliseOptions = {},
 ): B & NormalisedObservations => {
-  const { frozen = false, clip = 10, epsilon = 1e-8 } = options
+  const { frozen = false, clip = usualClip, epsilon = 1e-8 } = options
   const size = batch.observationSize
   const moments = options.moments ?? make(size, undefined, options.groups)
   const { groups } = moments
@@ -124,7 +141,7 @@ export interface ConstantsOptions extends Pick<NormaliseOptions, "clip" | "epsil
 /** Returns the numbers by which observations are normalised now, as a copy, for exports. */
 export const constantsOf = (
   { mean, variance }: Pick<RunningMoments, "mean" | "variance">,
-  { clip = 10, epsilon = 1e-8, space }: ConstantsOptions = {},
+  { clip = usualClip, epsilon = 1e-8, space }: ConstantsOptions = {},
 ): Constants => ({
   mean: mean.slice(),
   factor: variance.map((value) => 1 / Math.sqrt(value + epsilon)),

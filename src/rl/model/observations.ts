@@ -3,7 +3,7 @@
  * become one-hot vectors. `trunk.ts` and the heads of networks use it.
  */
 import { type ActionSpace, type Box, maskSizeOf, type LeafPart, partsOf, type RowSpace, sizeOf } from "../env/Space.ts"
-import { cast, concat, reshape, slice } from "../../tensor/graph/ops.ts"
+import { cast, concat, mul, reshape, slice } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { asNumbers, outputsFor } from "./actions.ts"
 
@@ -15,6 +15,17 @@ export const isImage = (space: RowSpace): boolean => imageIn(space) !== undefine
 
 /** Returns the shape [channels, height, width] of observations that are images; undefined if they are none. */
 export const imageShapeOf = (space: RowSpace): ReadonlyArray<number> | undefined => imageIn(space)?.shape
+
+/** The largest value of a byte. */
+const mostInByte = 255
+
+/** Says whether an image has the numbers from 0 to 255. */
+export const isOfBytes = ({ low, high }: Pick<Box, "low" | "high">): boolean =>
+  low.every((bound) => bound === 0) && high.every((bound) => bound === mostInByte)
+
+/** Returns an image in the range in which networks learn well: bytes are divided by 255. */
+export const scaledImage = (space: Box, image: Tensor): Tensor =>
+  isOfBytes(space) ? mul(image, 1 / mostInByte) : image
 
 /** Says whether observations are images or have parts that are images. */
 export const hasImages = (space: RowSpace): boolean => partsOf(space).some((part) => isImage(part.space))

@@ -8,7 +8,7 @@ import { relu, reshape } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { networkTrunk, type Trunk, type Weights } from "./network/build.ts"
 import { type Network, networkOf, type Networks } from "./network/layers.ts"
-import { hasImages, isImage, joined, vectorOf, vectorSizeOf, withoutMask } from "./observations.ts"
+import { hasImages, isImage, joined, scaledImage, vectorOf, vectorSizeOf, withoutMask } from "./observations.ts"
 
 export type { Declarations, Trunk, Weights } from "./network/build.ts"
 
@@ -204,7 +204,8 @@ const readerOf = (name: string, space: RowSpace, config: NetworkConfig): Omit<Tr
   }
 }
 
-const convolutionTrunk = (name: string, { shape }: Box, { convolutions }: NetworkConfig): Omit<Trunk, "depth"> => {
+const convolutionTrunk = (name: string, space: Box, { convolutions }: NetworkConfig): Omit<Trunk, "depth"> => {
+  const { shape } = space
   const [channels, height, width] = shape
   let [inputs, high, wide] = [channels, height, width]
   const layers = (convolutions ?? convolutionsFor(Math.min(height, width))).map(
@@ -222,7 +223,7 @@ const convolutionTrunk = (name: string, { shape }: Box, { convolutions }: Networ
     outputs,
     apply: (weights, observations) => {
       const [rows] = observations.shape
-      const image = reshape(observations, [rows, channels, height, width])
+      const image = scaledImage(space, reshape(observations, [rows, channels, height, width]))
       const filtered = layers.reduce((value, layer) => relu(layer.apply(weights, value)), image)
       return reshape(filtered, [rows, outputs])
     },

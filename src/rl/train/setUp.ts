@@ -12,6 +12,7 @@ import { rowSpaceOf } from "../env/Env.ts"
 import { type EnvError, invalid } from "../../base/EnvError.ts"
 import { graphOf } from "../env/EnvGraph.ts"
 import { goalsOf } from "../env/GoalEnv.ts"
+import * as Normalise from "../env/Normalise.ts"
 import { Trainee, type TraineeService } from "../env/multi/Trainee.ts"
 import { sizeOf } from "../env/Space.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
@@ -59,7 +60,7 @@ export const setUp = Effect.fnUntraced(function* (
   yield* checkRollout(plan)
   const { actionSpace, maxSteps } = env
   const described = {
-    observationSpace: rowSpaceOf(env),
+    observationSpace: settings.normalize.observations ? Normalise.spaceOf(rowSpaceOf(env)) : rowSpaceOf(env),
     actionSpace,
     agents: env.agents,
     maxSteps,

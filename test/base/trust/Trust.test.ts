@@ -78,7 +78,10 @@ describe("trust in configs", () => {
         [
           [["./x", "--fast"], { id: "x", options: { size: 3 } }],
           [["./x", "--fast"], { id: "x", options: { size: 3 } }],
-          [[".venv/bin/python", "effect_rl_env.py"], { id: "evil:Env", options: {}, wrappers: [], action_masks: true }],
+          [
+            [".venv/bin/python", "effect_rl_env.py"],
+            { id: "evil:Env", options: {}, wrappers: [], action_masks: true, game_scores: false },
+          ],
         ],
       )
     }),

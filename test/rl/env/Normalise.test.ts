@@ -4,7 +4,7 @@ import type { AutoReset } from "../../../src/rl/env/BatchEnv.ts"
 import * as Env from "../../../src/rl/env/Env.ts"
 import * as Normalise from "../../../src/rl/env/Normalise.ts"
 import * as RunningMoments from "../../../src/rl/env/RunningMoments.ts"
-import { box, discrete } from "../../../src/rl/env/Space.ts"
+import { box, dict, discrete, masked, tuple } from "../../../src/rl/env/Space.ts"
 import { envError } from "./errors.ts"
 
 /** Observes 10 × its steps, is paid 1, 2, 3, and ends with the third step. */
@@ -27,6 +27,19 @@ const momentsOf = (values: ReadonlyArray<number>) => {
   const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0)
   return { mean, variance: (squares + 1e-4 * (1 + mean * mean)) / count }
 }
+
+describe("the space of normalised observations", () => {
+  it("has no bounds of bytes, which a network would scale, and keeps choices", () => {
+    const space = Normalise.spaceOf(
+      masked(dict({ camera: box(0, 255, [1, 2, 2]), arm: tuple(discrete(3), box(0, 1, [1])) }), discrete(2)),
+    )
+    const expected = masked(
+      dict({ camera: box(-10, 10, [1, 2, 2]), arm: tuple(discrete(3), box(-10, 10, [1])) }),
+      discrete(2),
+    )
+    assert.deepStrictEqual(space, expected)
+  })
+})
 
 describe("observations", () => {
   it("are normalised by all observations so far, with resets, without final ones", () => {

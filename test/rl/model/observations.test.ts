@@ -54,6 +54,16 @@ describe("networks over observations with parts", () => {
     assert.deepStrictEqual(features.shape, [4, 8])
   })
 
+  it("read images of bytes as numbers from 0 to 1", () => {
+    const outputs = [1, 255].map((most) => {
+      const body = trunk("trunk", box(0, most, [1, 8, 8]), config)
+      const image = Float32Array.from({ length: 64 }, (_, at) => (most * (at % 5)) / 5)
+      return evaluate([body.apply(weightsOf(body.parameters), G.constant(image, [1, 64]))])[0]
+    })
+    assert.isAbove(Math.max(...outputs[0]), 0)
+    outputs[0].forEach((output, at) => assert.closeTo(outputs[1][at], output, 1e-5))
+  })
+
   it("share one trunk between actor and critic if a part is an image", () => {
     const network = actorCritic({ ...config, observationSpace: robot, actionSpace: discrete(2), lstm: 0 })
     assert.isTrue(

@@ -1,5 +1,5 @@
 """Steps Gymnasium envs for effect-rl: reads requests from stdin, writes replies to stdout (see docs/foreign-envs.md)."""
-import ctypes, json, os, signal, struct, sys, traceback, zlib
+import ctypes, importlib, json, os, signal, struct, sys, traceback, zlib
 
 requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)  # What envs print must not come between the replies.
@@ -66,24 +66,50 @@ def row_of(seen, info, is_over=False):  # The observation, and the mask of the c
     mask = np.ones(mask_size) if is_over else np.concatenate([np.ravel(part) for part in info["action_mask"]])
     return np.concatenate([flat(seen), mask])
 
-def make(name, options, wrappers):
+def scored(env):  # Wraps an env: sums its own rewards, before other wrappers change them, and counts its games.
+    class Scored(gymnasium.Wrapper):
+        score, games, is_over = 0.0, 0, True
+
+        def reset(self, **given):
+            self.games, self.is_over = self.games + 1, False
+            return self.env.reset(**given)
+
+        def step(self, action):
+            seen, reward, terminated, truncated, info = self.env.step(action)
+            self.score, self.is_over = self.score + float(reward), bool(terminated or truncated)
+            return seen, reward, terminated, truncated, info
+
+    return Scored(env)
+
+def leave_game(env):  # Makes the next reset begin a new game, also where a wrapper would go on with the next life.
+    while hasattr(env, "env"):
+        if "leave_game" in vars(type(env)): env.leave_game()
+        env = env.env
+
+def wrapper_named(name):
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module) if module else gymnasium.wrappers, attribute)
+
+def make(name, options, wrappers, keeps_scores):
     try: env = gymnasium.make(name, **{"render_mode": "rgb_array", **options})
     except TypeError: env = gymnasium.make(name, **options)  # Its pictures have no mode.
+    if keeps_scores: scores.append(env := scored(env))
     for wrapper in wrappers:
         given = {key: value for key, value in wrapper.items() if key != "name"}
-        env = getattr(gymnasium.wrappers, wrapper["name"])(env, **given)
+        env = wrapper_named(wrapper["name"])(env, **given)
     return env
 
 def make_envs(name, options, count):
-    global envs, action_space, flat, mask_size, observations
-    wrappers, masks = options.pop("wrappers", []), options.pop("action_masks", True)
-    envs = [make(name, options, wrappers) for _ in range(count)]
+    global envs, action_space, flat, mask_size, observations, scores
+    wrappers, masks, scores = options.pop("wrappers", []), options.pop("action_masks", True), []
+    keeps_scores = options.pop("game_scores", False)
+    envs = [make(name, options, wrappers, keeps_scores) for _ in range(count)]
     space, action_space, spec = envs[0].observation_space, envs[0].action_space, envs[0].spec
     flat = np.ravel if is_box(space) and not is_image(space) else lambda value: flatten(space, value)
     masks = masks and choices_of(action_space).all() and "action_mask" in envs[0].reset(seed=0)[1]
     mask_size = int(choices_of(action_space).sum()) if masks else 0
     observations = rows_for(space, len(envs), mask_size)
-    described = {**describe_env(envs[0], space, action_space), "hasActionMask": bool(mask_size)}
+    described = {**describe_env(envs[0], space, action_space), "hasActionMask": bool(mask_size), "hasScores": keeps_scores}
     return {**described, "maxSteps": spec and spec.max_episode_steps, "rewardThreshold": spec and spec.reward_threshold}
 
 def exchange(body):
@@ -99,9 +125,16 @@ def exchange(body):
             observations[index] = row_of(seen, info, terminated[index])
             ends = terminated[index] or truncated[index] or commands[index] == 2
             if ends: finals.append(observations[index].tobytes())
-        if ends: observations[index] = row_of(*env.reset(seed=int(seeds[index])))
-    flags = np.array([terminated, truncated], "?")
-    send(0, np.array(rewards, "<f4").tobytes(), observations.tobytes(), *finals, flags.tobytes())
+        if ends: start(index, env, int(seeds[index]), terminated, truncated[index] or commands[index] != 1)
+    flags, scored = np.array([terminated, truncated], "u1"), np.array([env.score for env in scores], "<f4")
+    for env in scores: env.score = 0.0
+    send(0, np.array(rewards, "<f4").tobytes(), observations.tobytes(), *finals, flags.tobytes(), scored.tobytes())
+
+def start(index, env, seed, terminated, is_left):  # Begins an episode; one that is only the next life is flagged by a 2.
+    if is_left: leave_game(env)
+    games = scores[index].games if scores else 0
+    observations[index] = row_of(*env.reset(seed=seed))
+    if scores and terminated[index] and not is_left and scores[index].games == games: terminated[index] = 2
 
 def picture(env):
     pixels = np.ascontiguousarray(env.render(), "u1")

@@ -25,6 +25,7 @@ import {
   exchangeLayout,
   failureOf,
   hasEnded,
+  lifeLost,
   makeRequest,
   message,
   request,
@@ -78,6 +79,8 @@ export const foreignEnv = (foreign: Foreign, described: EnvDescription, connect:
   const repeated = described.agents?.find((name) => names.size === names.add(name).size)
   if (repeated !== undefined)
     throw invalid(id, `its program names two agents "${oneLine(repeated)}"; expected different names`)
+  if (described.agents !== undefined && described.hasScores === true)
+    throw invalid(id, "its program describes a game of several agents with scores; expected one or the other")
   const env: Env = {
     id,
     observationSpace,
@@ -134,7 +137,11 @@ const openKernel = Effect.fnUntraced(function* (
   const parts = yield* Effect.forEach(bounds.slice(1), (end, index) => open(bounds[index], end), {
     concurrency: "unbounded",
   })
-  const exchanges = parts.map((part) => makeExchange(env, described, part, columns))
+  const recorded =
+    described.hasScores === true
+      ? { scores: new Float32Array(columns.numEnvs), livesLost: new Uint8Array(columns.numEnvs) }
+      : undefined
+  const exchanges = parts.map((part) => makeExchange(env, described, part, { ...columns, recorded }))
   return {
     exchange: (actions) =>
       Effect.callback((resume) => {
@@ -148,6 +155,7 @@ const openKernel = Effect.fnUntraced(function* (
           })
         }
       }),
+    ...(recorded && { recorded }),
     ...(described.renders === true && { renderSvg: (index: number) => render(env, parts, index) }),
   }
 })
@@ -155,12 +163,13 @@ const openKernel = Effect.fnUntraced(function* (
 /** Makes the function that carries out the commands of the envs of one program, and stores the results. */
 const makeExchange = (
   env: Env,
-  { observationType }: EnvDescription,
+  described: EnvDescription,
   { first, count, connection }: RowRange,
-  columns: AsyncColumns,
+  columns: AsyncColumns & { readonly recorded: AsyncKernel["recorded"] | undefined },
 ) => {
-  const { observations, finalObservations, rewards, terminated, truncated, commands, episodes, elapsed } = columns
-  const layout = exchangeLayout(env, observationType, count)
+  const { observations, finalObservations, rewards, terminated, truncated, commands, recorded } = columns
+  const failedIn = (body: Uint8Array): EnvError => stepFailure(env, columns, { first, count }, body)
+  const layout = exchangeLayout(env, described, count)
   const size = sizeOf(rowSpaceOf(env))
   const actionSize = sizeOf(env.actionSpace)
   const bytes = message(request.exchange, layout.requestBytes)
@@ -172,12 +181,12 @@ const makeExchange = (
   /** Copies the observation of an env, which begins at byte `from` of a reply, to a row of `into`. */
   const copyRow = (body: Uint8Array, from: number, into: Float32Array, index: number): void => {
     const source = body.subarray(from, from + layout.observationBytes)
-    if (observationType === "uint8") into.set(source, index * size)
+    if (described.observationType === "uint8") into.set(source, index * size)
     else bytesOf(into, index * size, size).set(source)
   }
 
   const store = (body: Uint8Array): EnvError | undefined => {
-    const flags = body.length - 2 * count
+    const flags = body.length - layout.tailBytes
     let ended = 0
     for (let at = 0; at < count; at++) {
       if (hasEnded(sentCommands[at], body[flags + at], body[flags + count + at])) ended++
@@ -186,33 +195,24 @@ const makeExchange = (
       return invalid(env.id, `its program sent a reply of ${body.length} bytes; expected ${layout.replyBytes(ended)}`)
     }
     rewardBytes.set(body.subarray(0, 4 * count))
+    const scores = body.subarray(body.length - layout.scoreBytes)
+    if (recorded !== undefined) bytesOf(recorded.scores, first, count).set(scores)
     let final = layout.finalObservations
     for (let at = 0; at < count; at++) {
       const index = first + at
       if (sentCommands[at] === command.none) continue
       copyRow(body, layout.observations + at * layout.observationBytes, observations, index)
-      terminated[index] = body[flags + at]
+      terminated[index] = body[flags + at] === 0 ? 0 : 1
       truncated[index] = body[flags + count + at]
+      if (recorded !== undefined) {
+        const goesOn = sentCommands[at] === command.step && truncated[index] === 0
+        recorded.livesLost[index] = goesOn && body[flags + at] === lifeLost ? 1 : 0
+      }
       if (!hasEnded(sentCommands[at], terminated[index], truncated[index])) continue
       copyRow(body, final, finalObservations, index)
       final += layout.observationBytes
     }
     return undefined
-  }
-
-  const failed = (body: Uint8Array): EnvError => {
-    const { message, index = 0, traceback } = failureOf(body)
-    if (index < 0 || index >= count) {
-      const found = `its program failed in env ${index}; expected the index of one of its ${count} envs: ${message}`
-      return new EnvError({
-        env: env.id,
-        message: `${env.id}: ${found}`,
-        ...(traceback !== undefined && { userStack: traceback }),
-      })
-    }
-    const at = first + index
-    const starts = commands[at] === command.start
-    return errorAt(env.id, at, episodes[at], starts ? 0 : elapsed[at] + 1, message, traceback)
   }
 
   return (actions: Float32Array | Int32Array, done: (error: EnvError | undefined) => void): void => {
@@ -223,9 +223,30 @@ const makeExchange = (
     for (let at = 0; at < sentActions.length; at++) sentActions[at] = actions[first * actionSize + at]
     connection.send(bytes, layout.replyBytes(count), (reply) => {
       if (reply instanceof EnvError) done(reply)
-      else done(reply.status === status.done ? store(reply.body) : failed(reply.body))
+      else done(reply.status === status.done ? store(reply.body) : failedIn(reply.body))
     })
   }
+}
+
+/** Returns the error of a program that failed in an exchange. */
+const stepFailure = (
+  env: Env,
+  { commands, episodes, elapsed }: AsyncColumns,
+  { first, count }: Pick<RowRange, "first" | "count">,
+  body: Uint8Array,
+): EnvError => {
+  const { message, index = 0, traceback } = failureOf(body)
+  if (index < 0 || index >= count) {
+    const found = `its program failed in env ${index}; expected the index of one of its ${count} envs: ${message}`
+    return new EnvError({
+      env: env.id,
+      message: `${env.id}: ${found}`,
+      ...(traceback !== undefined && { userStack: traceback }),
+    })
+  }
+  const at = first + index
+  const starts = commands[at] === command.start
+  return errorAt(env.id, at, episodes[at], starts ? 0 : elapsed[at] + 1, message, traceback)
 }
 
 const actionsOf = (space: ActionSpace, bytes: Uint8Array, at: number, length: number): Float32Array | Int32Array =>

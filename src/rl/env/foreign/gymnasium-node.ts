@@ -23,16 +23,29 @@ import { pythonEnv, type PythonOptions } from "./python-node.ts"
 export interface GymnasiumOptions extends PythonOptions {
   /** The arguments of `gymnasium.make`, with keys in snake_case or camelCase. Default: none. */
   readonly options?: Readonly<Record<string, unknown>>
-  /** The wrappers of `gymnasium.wrappers` around the env, from the inside to the outside, with arguments. Default: none. */
+  /**
+   * The wrappers around the env, from the inside to the outside, with arguments: names of `gymnasium.wrappers`, or a module
+   * and its class, such as `effect_rl_wrappers.FireReset`. Default: none.
+   */
   readonly wrappers?: ReadonlyArray<{ readonly name: string; readonly [argument: string]: unknown }>
   /** Whether masks in the env's info (`info["action_mask"]`, as Taxi has) forbid actions. Default: true. */
   readonly actionMasks?: boolean
+  /**
+   * Whether records and validations have whole games with the env's own rewards, whatever the wrappers do: clip rewards, or end
+   * an episode with each life. Default: false.
+   */
+  readonly gameScores?: boolean
 }
 
 /** Makes the env of Gymnasium with this id. Throws an `EnvError` if there is no Python, no Gymnasium or no such env. */
 export const env = (id: string, options: GymnasiumOptions = {}): Env => {
-  const { options: ownOptions = {}, wrappers = [], actionMasks = true } = options
-  const all = { ...ownOptions, ...(wrappers.length > 0 && { wrappers }), ...(!actionMasks && { actionMasks }) }
+  const { options: ownOptions = {}, wrappers = [], actionMasks = true, gameScores = false } = options
+  const all = {
+    ...ownOptions,
+    ...(wrappers.length > 0 && { wrappers }),
+    ...(!actionMasks && { actionMasks }),
+    ...(gameScores && { gameScores }),
+  }
   const gymnasiumEnv = pythonEnv({ script: "effect_rl_env.py", needs: "gymnasium" }, id, all, options)
   return withRecipe(gymnasiumEnv, "Gymnasium", asConfig({ id, ...options }))
 }

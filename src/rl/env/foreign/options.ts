@@ -27,10 +27,18 @@ export const GymnasiumOptions = Schema.Struct({
   id: Schema.NonEmptyString,
   /** The arguments of `gymnasium.make`. */
   options: withDefault(Schema.Record(Schema.String, Schema.Json), {}),
-  /** The wrappers of `gymnasium.wrappers` around the env, from the inside to the outside: each a name with arguments. */
+  /**
+   * The wrappers around the env, from the inside to the outside: each the name of one of `gymnasium.wrappers`, or a module
+   * and its class, such as `effect_rl_wrappers.FireReset`, with arguments.
+   */
   wrappers: withDefault(Schema.Array(Schema.Record(Schema.String, Schema.Json)), []),
   /** Whether masks in the env's info (`info["action_mask"]`, as Taxi has) forbid actions. */
   actionMasks: withDefault(Schema.Boolean, true),
+  /**
+   * Whether records and validations have whole games with the env's own rewards, whatever the wrappers do: clip rewards, or end
+   * an episode with each life.
+   */
+  gameScores: withDefault(Schema.Boolean, false),
   ...python,
 })
 

@@ -26,6 +26,9 @@ import {
 
 export const version = 1
 
+/** The flag `terminated` of a step that ended a life, after which the game goes on. */
+export const lifeLost = 2
+
 /** The kinds of requests. */
 export const request = { make: 0, exchange: 1, render: 2 } as const
 /** Returns a message: its header, and room for its body. */
@@ -82,6 +85,8 @@ const EnvDescription = Schema.Struct({
   renders: Schema.optionalKey(Schema.Boolean),
   /** Whether a mask, which says which choices are allowed, follows each observation. */
   hasActionMask: Schema.optionalKey(Schema.Boolean),
+  /** Whether replies end with scores, the rewards to record. Then `terminated` may be 2, for the end of a life. */
+  hasScores: Schema.optionalKey(Schema.Boolean),
   /** The names of the agents of a game. Then messages have a row for each agent of each env. */
   agents: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
 })
@@ -162,10 +167,11 @@ const simpleSpaceOf = (described: SpaceDescription): ActionSpace | undefined => 
 /** The place of each array in the requests and replies of one program, which steps `count` rows: envs, or agents of envs. */
 export const exchangeLayout = (
   env: Pick<Env, "observationSpace" | "actionSpace" | "actionMask">,
-  observationType: EnvDescription["observationType"],
+  { observationType, hasScores = false }: Pick<EnvDescription, "observationType" | "hasScores">,
   count: number,
 ) => {
   const actionBytes = 4 * sizeOf(env.actionSpace)
+  const scoreBytes = hasScores ? 4 : 0
   const observationBytes = sizeOf(rowSpaceOf(env)) * (observationType === "uint8" ? 1 : 4)
   return {
     /** A request has seeds (uint32), actions (int32 or float32) and commands (uint8). */
@@ -174,13 +180,16 @@ export const exchangeLayout = (
     commands: headerSize + 4 * count + actionBytes * count,
     requestBytes: count * (5 + actionBytes),
     /**
-     * A reply has rewards (float32), observations, the final observations of the envs whose episode ended, and the flags
-     * `terminated` and `truncated` (uint8).
+     * A reply has rewards (float32), observations, the final observations of the envs whose episode or life ended, the
+     * flags `terminated` and `truncated` (uint8), and scores (float32), if the env has them.
      */
     observations: 4 * count,
     finalObservations: (4 + observationBytes) * count,
     observationBytes,
-    replyBytes: (ended: number) => (6 + observationBytes) * count + observationBytes * ended,
+    replyBytes: (ended: number) => (6 + scoreBytes + observationBytes) * count + observationBytes * ended,
+    /** The numbers of bytes after the final observations. */
+    scoreBytes: scoreBytes * count,
+    tailBytes: (2 + scoreBytes) * count,
   }
 }
 

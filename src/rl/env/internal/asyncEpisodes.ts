@@ -53,6 +53,7 @@ export const asyncBatchOf = Effect.fnUntraced(function* <R>(
     restart: (mask) => restart(batch, mask),
     step: (actions) => step(batch, actions),
     ...(kernel.renderSvg && { renderSvg: kernel.renderSvg }),
+    ...kernel.recorded,
     snapshot: () => snapshotOf(batch),
     restore: (saved) => restore(batch, saved),
   }
@@ -144,14 +145,17 @@ const commandStep = (batch: OpenBatch, actions: Float32Array | Int32Array): void
  * Counts the steps, and ends the episodes that are over. Returns the error of a wrong mask in a final observation, if
  * any.
  */
-const finishStep = (state: AsyncState): EnvError | undefined => {
+const finishStep = (state: OpenBatch): EnvError | undefined => {
   const { numEnvs, observationSize, maskSize, finalObservations, rewards, terminated, truncated } = state
   const { commands, lost, episodes, elapsed } = state
+  const { scores, livesLost } = state.kernel.recorded ?? {}
   for (let index = 0; index < numEnvs; index++) {
     elapsed[index]++
     if (lost[index] !== 0) {
       lost[index] = 0
       rewards[index] = 0
+      scores?.fill(0, index, index + 1)
+      livesLost?.fill(0, index, index + 1)
       terminated[index] = 0
       truncated[index] = 1
     }
@@ -161,6 +165,7 @@ const finishStep = (state: AsyncState): EnvError | undefined => {
     if (terminated[index] !== 0) finalObservations.fill(1, end - maskSize, end)
     const problem = maskProblem(state, finalObservations, index)
     if (problem !== undefined) return problem
+    if (livesLost?.[index] === 1) continue
     episodes[index]++
     elapsed[index] = 0
   }
@@ -189,7 +194,7 @@ const maskProblem = (
 }
 
 /** Checks the numbers that the envs sent: they must be finite, and masks must be zeros and ones. */
-const resultProblem = (state: AsyncState): EnvError | undefined => {
+const resultProblem = (state: OpenBatch): EnvError | undefined => {
   const { env, numEnvs, observationSize, writeMask, observations, rewards, episodes, elapsed } = state
   const errorOf = (index: number, problem: string) =>
     errorAt(env.id, index, episodes[index], elapsed[index], `${problem}, not a finite number`)
@@ -203,5 +208,8 @@ const resultProblem = (state: AsyncState): EnvError | undefined => {
     if (problem !== undefined) return problem
   }
   const index = rewards.findIndex((reward) => !Number.isFinite(reward))
-  return index < 0 ? undefined : errorOf(index, `reward is ${rewards[index]}`)
+  if (index >= 0) return errorOf(index, `reward is ${rewards[index]}`)
+  const { scores = rewards } = state.kernel.recorded ?? {}
+  const wrong = scores.findIndex((score) => !Number.isFinite(score))
+  return wrong < 0 ? undefined : errorOf(wrong, `score is ${scores[wrong]}`)
 }

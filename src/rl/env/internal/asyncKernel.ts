@@ -5,7 +5,7 @@
 import type { Effect } from "effect"
 import type { EnvError } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
-import type { Snapshot } from "../BatchEnv.ts"
+import type { AnyBatchEnv, Snapshot } from "../BatchEnv.ts"
 import type { KernelArrays } from "./episodes.ts"
 
 /** The commands of an exchange, one for each env. Foreign envs get these numbers in their messages. */
@@ -37,6 +37,8 @@ export interface AsyncKernel {
    */
   readonly exchange: (actions: Float32Array | Int32Array) => Effect.Effect<void, EnvError>
   readonly renderSvg?: (index: number) => Effect.Effect<string, EnvError>
+  /** The results that `AnyBatchEnv` has by these names, which `exchange` writes for each env that took a step. */
+  readonly recorded?: Required<Pick<AnyBatchEnv, "scores" | "livesLost">>
   /** Saves and loads the states of the envs, if the kernel has them. Then `restore` need not replay episodes. */
   readonly states?: {
     readonly save: () => Snapshot

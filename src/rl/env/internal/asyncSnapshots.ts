@@ -111,7 +111,8 @@ const replay = Effect.fnUntraced(function* (batch: OpenBatch): Effect.fn.Return<
     truncated.fill(0)
     yield* exchange(batch, actions)
     for (let index = 0; index < numEnvs; index++) {
-      if (commands[index] === command.step && (terminated[index] | truncated[index]) !== 0) isSame[index] = false
+      const hasEnded = (terminated[index] | truncated[index]) !== 0 && batch.kernel.recorded?.livesLost[index] !== 1
+      if (commands[index] === command.step && hasEnded) isSame[index] = false
     }
   }
   returnTo(batch, before, isSame)

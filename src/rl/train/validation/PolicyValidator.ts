@@ -112,7 +112,7 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps, agents: counted
     index: number,
   ): Effect.fn.Return<Episodes, LearnerError> {
     yield* policy.refresh
-    const { numEnvs } = envs
+    const { numEnvs, scores = envs.rewards } = envs
     const { program, noise } = policy
     const episodes = new Array<Episodes[number] | undefined>(numEnvs)
     const returns = new Float64Array(numEnvs)
@@ -141,8 +141,8 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps, agents: counted
       step++
       for (let env = 0; env < numEnvs; env++) {
         if (episodes[env] !== undefined) continue
-        returns[env] += envs.rewards[env]
-        const terminated = envs.terminated[env] === 1
+        returns[env] += scores[env]
+        const terminated = envs.terminated[env] === 1 && envs.livesLost?.[env] !== 1
         const truncated = envs.truncated[env] === 1 || (!terminated && step >= maxSteps)
         if (!terminated && !truncated) continue
         const player = players === undefined ? {} : players[env % players.length]

@@ -58,10 +58,10 @@ export const makePlayer = Effect.fnUntraced(function* (
         else yield* policy.search(seen, 0)
         const wait = seen.step(policy.actions)
         if (wait !== undefined) yield waitFor(wait)
-        const terminated = seen.terminated[0] === 1
+        const terminated = seen.terminated[0] === 1 && seen.livesLost?.[0] !== 1
         const truncated = seen.truncated[0] === 1 || (!terminated && steps.length + 1 >= maxSteps)
         const action = Array.from(policy.actions)
-        steps.push({ state, observation, action, reward: seen.rewards[0], terminated, truncated })
+        steps.push({ state, observation, action, reward: (seen.scores ?? seen.rewards)[0], terminated, truncated })
         over = terminated || truncated
       }
     })

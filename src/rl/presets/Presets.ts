@@ -39,6 +39,13 @@ export const PresetSettings = Schema.Struct({
 })
 export type PresetSettings = typeof PresetSettings.Type
 
+/** Packages that an env needs besides this library. */
+interface Needed {
+  readonly packages: string
+  /** The command that installs them. */
+  readonly install: string
+}
+
 /** A preset: its settings, and what people need to know to choose it. */
 export interface Preset {
   /** The name of the preset: the algorithm and the env, such as `ppo/HalfCheetah-v5`. */
@@ -47,8 +54,8 @@ export interface Preset {
   readonly env: string
   /** The project that published the figures, and the env for which it did. */
   readonly source: string
-  /** The packages that the env needs besides this library; empty if none. */
-  readonly needs: string
+  /** The packages that the env needs besides this library; undefined if none. */
+  readonly needs: Needed | undefined
   readonly settings: PresetSettings
   /** The preset as a commented config in YAML. */
   readonly yaml: string
@@ -76,9 +83,13 @@ const read = (id: string): Preset => {
   }
 }
 
-const needsOf = (env: PresetSettings["env"]): string => {
-  if (isPlain(env)) return env.name === "Gymnasium" ? 'Python with "gymnasium[box2d]"' : ""
-  return bodies.some(({ id }) => id === env) ? "@mujoco/mujoco" : ""
+const needsOf = (env: PresetSettings["env"]): Needed | undefined => {
+  if (isPlain(env)) {
+    const packages = "gymnasium[box2d]"
+    return env.name === "Gymnasium" ? { packages, install: `python3 -m pip install "${packages}"` } : undefined
+  }
+  if (!bodies.some(({ id }) => id === env)) return undefined
+  return { packages: "@mujoco/mujoco", install: "npm install @mujoco/mujoco@3.14.0" }
 }
 
 /** Returns all presets, in the order of their names. */

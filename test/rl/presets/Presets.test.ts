@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { parse } from "yaml"
+import manifest from "../../../package.json" with { type: "json" }
 import { presetTexts } from "../../../scripts/presets.ts"
 import { isPlain } from "../../../src/base/config/Config.ts"
 import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
@@ -64,13 +65,13 @@ describe("Presets", () => {
   )
 
   it("say what their envs need", () => {
-    const isBody = (env: string): boolean => bodies.some(({ id }) => id === env)
     for (const { id, env, needs } of all) {
-      if (isBody(env)) assert.strictEqual(needs, "@mujoco/mujoco", id)
-      else if (env.startsWith("LunarLander")) assert.include(needs, "gymnasium[box2d]")
-      else assert.strictEqual(needs, "", id)
+      if (bodies.some((body) => body.id === env)) assert.strictEqual(needs?.packages, "@mujoco/mujoco", id)
+      else if (env.startsWith("LunarLander")) assert.strictEqual(needs?.packages, "gymnasium[box2d]")
+      else assert.isUndefined(needs, id)
     }
-    assert.isAtLeast(all.filter(({ needs }) => needs === "@mujoco/mujoco").length, 30)
+    assert.include(manifest.peerDependencies["@mujoco/mujoco"], "3.14.0")
+    assert.strictEqual(Presets.byId("sac/Ant-v5").needs?.install, "npm install @mujoco/mujoco@3.14.0")
   })
 
   it("state what Stable-Baselines3 does by default and this library does not", () => {

@@ -7,7 +7,7 @@
 export const kinds = ["experiment", "questions", "evaluation", "training", "program"] as const
 export type ProjectKind = (typeof kinds)[number]
 
-interface InitFile {
+export interface InitFile {
   /** The default name of the file. */
   readonly file: string
   /** The description of the file in the help, and in the message after it is written. */

@@ -4,9 +4,12 @@ import { Effect, FileSystem, Option, Path } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import { makeFolder, mostBytes, type PlatformFailure, readText, systemMessage } from "../../../base/config/files.ts"
-import { argument, quoted, subcommand, toggle } from "../flags.ts"
+import { argument, quoted, subcommand, text as textFlag, toggle } from "../flags.ts"
 import { usageError, writeError, writeOut } from "../output/output.ts"
+import type { Preset } from "../../../rl/presets/Presets.ts"
+import { presetOf } from "../presets/packaged.ts"
 import { files, type ProjectKind, kinds } from "./files.ts"
+import { presetInitFile } from "./preset.ts"
 import { startProject } from "./project.ts"
 
 export const init = subcommand(
@@ -19,6 +22,7 @@ export const init = subcommand(
       "effect init --kind evaluation": "Write evaluation.yaml: agents compared on the same tasks",
       "effect init train.ts":
         "Write a reinforcement learning program, and package.json and tsconfig.json where they are missing",
+      "effect init --preset ppo/HalfCheetah-v5": "Write tuned settings, which effect presets lists, into a new folder",
     },
   },
   {
@@ -31,12 +35,18 @@ export const init = subcommand(
         `${kinds.map((kind) => `${kind}: ${files[kind].about}`).join("; ")}. Default: experiment, or program for a .ts file`,
       ),
     ),
+    preset: textFlag(
+      "preset",
+      "algorithm/env",
+      "Write a training with tuned settings, such as ppo/HalfCheetah-v5: effect presets lists them",
+    ),
     force: toggle("force", "Overwrite an existing file"),
   },
   Effect.fnUntraced(function* (input) {
     const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
-    const kind = yield* kindOf(input.file, input.kind)
-    const { file: defaultFile, about, command, schema, text } = files[kind]
+    const kind = yield* kindOf(input)
+    const preset = Option.isNone(input.preset) ? undefined : yield* presetOf(input.preset.value)
+    const { file: defaultFile, about, command, schema, text } = yield* initFileOf(kind, preset)
     const file = Option.getOrElse(input.file, () => defaultFile)
     const folder = paths.dirname(paths.resolve(file))
     const installedSchema = schema === null ? undefined : yield* schemaNear(folder, schema)
@@ -64,6 +74,7 @@ export const init = subcommand(
     const commands = [
       ...(isHere ? [] : [`cd ${quoted([place])}`]),
       ...install,
+      ...(preset?.needs === undefined ? [] : [preset.needs.install]),
       `npx effect ${command} ${quoted([isHere ? file : paths.basename(file)])}`,
     ]
     const project = written.length === 0 ? "" : `wrote ${written.join(" and ")}: there was no such file\n`
@@ -72,19 +83,33 @@ export const init = subcommand(
   }),
 )
 
+interface InitChoice {
+  readonly file: Option.Option<string>
+  readonly kind: Option.Option<ProjectKind>
+  readonly preset: Option.Option<string>
+}
+
 /**
  * Returns the kind of file to write: the value of `--kind`, otherwise the kind that fits the ending of the name. Fails if
  * they conflict.
  */
-const kindOf = (file: Option.Option<string>, kind: Option.Option<ProjectKind>) => {
+const kindOf = ({ file, kind, preset }: InitChoice) => {
   const name = Option.getOrUndefined(file)
   const isProgram = name !== undefined && /\.[mc]?[tj]s$/.test(name)
-  const wanted = Option.getOrElse(kind, (): ProjectKind => (isProgram ? "program" : "experiment"))
+  const config = Option.isSome(preset) ? "training" : "experiment"
+  const wanted = Option.getOrElse(kind, (): ProjectKind => (isProgram ? "program" : config))
   const extensions = wanted === "program" ? [".ts", ".mts"] : [".yaml", ".yml"]
   if (name === undefined || extensions.some((extension) => name.endsWith(extension))) return Effect.succeed(wanted)
   const expected = Option.isNone(kind) && !isProgram ? ".yaml, .yml or .ts" : extensions.join(" or ")
   return Effect.fail(usageError(`${name}: expected a name that ends in ${expected}`))
 }
+
+/** Returns the file to write, which is a training or a program if there is a preset. */
+const initFileOf = Effect.fnUntraced(function* (kind: ProjectKind, preset: Preset | undefined) {
+  if (preset === undefined) return files[kind]
+  if (kind === "training" || kind === "program") return presetInitFile(preset, kind)
+  return yield* usageError(`--kind ${kind}: a preset is a training or a program; leave --kind or --preset out`)
+})
 
 /** The folder of the JSON Schemas in the package (or checkout) of this library. */
 const packaged = fileURLToPath(new URL("../../../../schemas", import.meta.url))

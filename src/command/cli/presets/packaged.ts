@@ -10,7 +10,7 @@ import { usageError } from "../output/output.ts"
 const folder = fileURLToPath(new URL("../../../../examples/presets/", import.meta.url))
 
 /** Returns the preset of this name. */
-const presetOf = Effect.fnUntraced(function* (id: string) {
+export const presetOf = Effect.fnUntraced(function* (id: string) {
   // The presets are loaded only here, since their texts are long.
   const { byId } = yield* Effect.promise(() => import("../../../rl/presets/Presets.ts"))
   return yield* Effect.try({

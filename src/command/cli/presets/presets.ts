@@ -46,7 +46,7 @@ export const presets = subcommand(
           id,
           settings.totalSteps.toLocaleString("en"),
           source,
-          needs === "" ? "–" : needs,
+          needs?.packages ?? "–",
         ]),
       ),
     )
@@ -57,13 +57,13 @@ export const presets = subcommand(
 const hasWord = ({ id, algorithm, env, source, needs }: Preset, word: string): boolean =>
   word === algorithm ||
   word === id.toLowerCase() ||
-  [env, source, needs].some((text) => text.toLowerCase().includes(word))
+  [env, source, needs?.packages ?? ""].some((text) => text.toLowerCase().includes(word))
 
 const asJson = ({ id, algorithm, env, source, needs, settings }: Preset) => ({
   preset: id,
   algorithm,
   env,
   source,
-  needs,
+  needs: needs ?? null,
   settings: toSnakeCase(settings),
 })

@@ -30,6 +30,8 @@ export const RunResult = Schema.Struct({
   validation: Schema.NullOr(ValidationSummary),
   /** The number of validations that failed; run.log has the reasons. */
   failedValidations: Schema.Int,
+  /** The number of training episodes whose simulation diverged; left out if none did. */
+  divergedEpisodes: Schema.optionalKey(Schema.Int),
   /** The SHA-256 over the final weights and all scores. Runs with equal digests have learned exactly the same. */
   digest: Schema.String,
   /** The seconds that all processes of the run took, including their starts. */

@@ -184,7 +184,7 @@ const start = (envs: PureEnvs, index: number, random: Stream): void => {
 }
 
 const storeTransition = (envs: PureEnvs, index: number, transition: EnvTransition<unknown>): void => {
-  const { rewards, terminated, truncated, elapsed } = envs.columns
+  const { rewards, terminated, truncated, diverged, elapsed } = envs.columns
   if (typeof transition !== "object" || transition === null || transition instanceof Promise) {
     const description = `${display(transition)}${asyncHint(transition)}`
     const problem = `step returned ${description}, not { state, reward, terminated }`
@@ -201,6 +201,7 @@ const storeTransition = (envs: PureEnvs, index: number, transition: EnvTransitio
   envs.states[index] = transition.state
   terminated[index] = ended ? 1 : 0
   if (cut === true) truncated[index] = 1
+  if (transition.diverged === true) diverged[index] = 1
 }
 
 const advance = (envs: PureEnvs, actions: Float32Array | Int32Array, waiting: Uint8Array): void => {

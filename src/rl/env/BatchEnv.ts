@@ -41,6 +41,8 @@ export interface BatchArrays {
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
+  /** 1 for each env whose episode was cut off in this step because its simulation diverged. Missing if none can. */
+  readonly diverged?: Uint8Array
 }
 
 /**
@@ -140,5 +142,6 @@ export interface EpisodeLog {
   readonly steps: Float64Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
+  readonly diverged: Uint8Array
   readonly clear: () => void
 }

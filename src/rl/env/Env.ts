@@ -48,6 +48,8 @@ export interface EnvTransition<State> {
   readonly terminated: boolean
   /** True if the env itself ended the episode early. For a time limit, use `maxSteps` instead. */
   readonly truncated?: boolean
+  /** True if the env ended the episode early because its simulation diverged. Trainings count such episodes. */
+  readonly diverged?: boolean
 }
 
 /**
@@ -86,10 +88,10 @@ export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O ext
   /** The text of an ES module that renders a state, received as JSON, on a canvas in a browser. See `Ui`. */
   readonly ui?: string
   /**
-   * Loads what the env's functions need, such as a physics engine, once in each thread. `Batch.open` and the threads of
-   * `EnvPool` run it; before it has run, the functions throw.
+   * Loads what the env's functions need, such as a physics engine, until the scope closes. `Batch.open` and the threads of
+   * `EnvPool` run it; before it has run, and after its last scope has closed, the functions throw.
    */
-  readonly prepare?: Effect.Effect<void, EnvError>
+  readonly prepare?: Effect.Effect<void, EnvError, Scope.Scope>
   /** Shows the env's bodies between two steps, and lets a person pull at them. */
   readonly body?: EnvBody
   /** Makes a batch that is faster than `step` with equal results; `undefined` if it doesn't support the options. */

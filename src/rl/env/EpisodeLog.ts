@@ -32,6 +32,7 @@ const columnsOf = (capacity: number) => ({
   steps: new Float64Array(capacity),
   terminated: new Uint8Array(capacity),
   truncated: new Uint8Array(capacity),
+  diverged: new Uint8Array(capacity),
 })
 
 /** Makes an empty log with room for `initial` episodes; it grows as needed. */
@@ -91,6 +92,7 @@ export const record = <B extends AnyBatchEnv>(batch: B): B & Recorded => {
       log.steps[at] = steps[0]
       log.terminated[at] = batch.terminated[index]
       log.truncated[at] = batch.truncated[index]
+      log.diverged[at] = batch.diverged?.[index] ?? 0
       numbers[index]++
       clearEpisode(index)
     }

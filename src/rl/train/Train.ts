@@ -279,7 +279,7 @@ const trainedPolicy = Effect.fnUntraced(function* ({ plan, envs, learner }: Trai
 /** Makes the content of `metrics.json` and the list of validations for `return.json`. */
 const resultOf = Effect.fnUntraced(function* ({ learner }: Training, state: TrainingState) {
   const { files, seconds, secondsOfWork } = yield* CurrentRun
-  const { step, stepsBefore, episodes, meanScore, meanReturn, evaluations, failedValidations } = state
+  const { step, stepsBefore, episodes, meanScore, meanReturn, evaluations, failedValidations, divergedEpisodes } = state
   // The digest takes time, too, so look at the clock before.
   const stepsPerSecond = speedOf(step - stepsBefore, yield* secondsOfWork)
   const metrics: RunResult = {
@@ -290,6 +290,7 @@ const resultOf = Effect.fnUntraced(function* ({ learner }: Training, state: Trai
     meanReturn,
     validation: summaryOf(evaluations.at(-1)),
     failedValidations,
+    ...(divergedEpisodes !== undefined && { divergedEpisodes }),
     digest: yield* digestOf(yield* learner.weights, state.scoreHash),
     wallSeconds: yield* seconds,
     stepsPerSecond,

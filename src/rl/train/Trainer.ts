@@ -14,6 +14,7 @@ import { saveCheckpoint } from "./checkpointing.ts"
 import type { Decided } from "./plan.ts"
 import { RunOptions } from "../../run/RunOptions.ts"
 import type { ReturnLimit } from "./Settings.ts"
+import type { Env } from "../env/Env.ts"
 import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { validateAnywhere } from "./validation/spread.ts"
@@ -43,7 +44,7 @@ export const trainLoop = Effect.fnUntraced(function* (
 
     const stopping = isStopping(settings, state)
     if (stopping || owesCheckpoint(settings, state)) yield* checkpoint
-    if (stopping) return
+    if (stopping) return yield* tellDivergences(state)
 
     yield* Effect.uninterruptible(iterate(training, state, callbacks))
     yield* Effect.yieldNow
@@ -224,7 +225,8 @@ const endedEpisodes = (
     const total = episodes.returns[at]
     const length = episodes.lengths[at]
     const truncated = episodes.truncated[at] === 1
-    const reason = length >= (env.maxSteps ?? Infinity) ? "max_steps" : "env"
+    const diverged = episodes.diverged[at] === 1
+    if (diverged) countDivergence(state, events)
     const agent = env.agents?.[episodes.envs[at] % env.agents.length]
     if (agent !== undefined) agentReturns.add(`charts/episodic_return/${agent}`, total)
     events.push({
@@ -237,12 +239,32 @@ const endedEpisodes = (
       length,
       terminated: episodes.terminated[at] === 1,
       truncated,
-      truncationReason: truncated ? reason : null,
+      truncationReason: truncated ? truncationReasonOf(diverged, length, env) : null,
     })
   }
   episodes.clear()
   state.trim()
 }
+
+const truncationReasonOf = (diverged: boolean, length: number, { maxSteps = Infinity }: Pick<Env, "maxSteps">) => {
+  if (diverged) return "diverged"
+  return length >= maxSteps ? "max_steps" : "env"
+}
+
+/** Counts an episode whose simulation diverged; the first one is also a warning. */
+const countDivergence = (state: TrainingState, events: Array<RunEvent>): void => {
+  state.divergedEpisodes = (state.divergedEpisodes ?? 0) + 1
+  if (state.divergedEpisodes > 1) return
+  const message = `an episode was cut off because its simulation diverged, with the reward 0 in its last step; a smaller timestep or weaker motors help. The training goes on and counts such episodes`
+  events.push({ _tag: "Warning", message })
+}
+
+/** Says at the end of a training how many of its episodes diverged. */
+const tellDivergences = Effect.fnUntraced(function* ({ divergedEpisodes: count = 0, episodes }: TrainingState) {
+  if (count === 0) return
+  const message = `${count} ${count === 1 ? "episode" : "episodes"} diverged of ${episodes}: their simulations left all bounds, so their returns say little about the policy`
+  yield* (yield* CurrentRun).recording.emit([{ _tag: "Warning", message }])
+})
 
 /**
  * Validates the policy, adds the outcome to the state, and passes it to the recorder. A failure of the policy or of an

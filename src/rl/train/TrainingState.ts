@@ -15,6 +15,8 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   scoreSum: total,
   recentReturns: list(Schema.Finite),
   recentLengths: list(Schema.Int),
+  /** How many episodes were cut off because their simulation diverged. Missing if none was. */
+  divergedEpisodes: Schema.mutableKey(Schema.optionalKey(Schema.Int)),
   /** A hash of all returns and lengths so far, for the digest of the run's result. */
   scoreHash,
   lastValidationStep: count(),

@@ -50,7 +50,7 @@ export const EpisodeEnded = Schema.TaggedStruct("EpisodeEnded", {
   length: Schema.Int,
   terminated: Schema.Boolean,
   truncated: Schema.Boolean,
-  truncationReason: Schema.NullOr(Schema.Literals(["env", "max_steps"])),
+  truncationReason: Schema.NullOr(Schema.Literals(["env", "max_steps", "diverged"])),
   /** The reward of the last step. */
   lastReward: Schema.optionalKey(Schema.Number),
 })

@@ -73,8 +73,8 @@ const lineWriter = (about: RunStarted) => {
   /** Caches the encoded ends of lines, by the three values in them. */
   const ends = new Map<number, Uint8Array>()
   const endOf = ({ terminated, truncated, truncationReason: reason }: EpisodeEnded): Uint8Array => {
-    // Each combination of the three values gives a different sum.
-    const key = (terminated ? 1 : 0) + (truncated ? 2 : 0) + (reason === null ? 0 : reason === "env" ? 4 : 8)
+    // Each combination of the three values gives a different sum, as the reasons have different lengths.
+    const key = (terminated ? 1 : 0) + (truncated ? 2 : 0) + (reason === null ? 0 : 4 * reason.length)
     const cached = ends.get(key)
     if (cached !== undefined) return cached
     const flags = `,"terminated":${terminated},"truncated":${truncated}`

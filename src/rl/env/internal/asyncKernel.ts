@@ -21,7 +21,7 @@ export const command = {
 } as const
 
 /** The arrays that a kernel reads and writes. */
-export interface AsyncColumns extends KernelArrays {
+export interface AsyncColumns extends Omit<KernelArrays, "diverged"> {
   readonly finalObservations: Float32Array
   readonly commands: Uint8Array
   /** Returns the random numbers of the episode that env `index` starts next. */

@@ -15,6 +15,7 @@ import { stepsTaken } from "./stepsTaken.ts"
 
 /** The arrays that a kernel writes, and the progress of each env. */
 export interface KernelArrays extends Omit<BatchArrays, "finalObservations"> {
+  readonly diverged: Uint8Array
   readonly numEnvs: number
   /** The number of each env's current episode, from 0. */
   readonly episodes: Int32Array
@@ -43,7 +44,7 @@ export interface EnvKernel {
 export const noLimit = 0x7fffffff
 
 /** The state of a batch: its arrays, and the progress of each env. */
-interface BatchEpisodes extends KernelArrays, BatchArrays {
+interface BatchEpisodes extends KernelArrays, Omit<BatchArrays, "diverged"> {
   readonly env: Env
   readonly observationSize: number
   readonly autoReset: EnvBatchOptions["autoReset"]
@@ -66,9 +67,10 @@ const episodesOf = (
   const observationSize = sizeOf(rowSpaceOf(env))
   const results = arraysFor(numEnvs, observationSize, arrays)
   const { observations, finalObservations, rewards, terminated, truncated } = results
+  const { diverged = new Uint8Array(numEnvs) } = results
   const episodes = new Int32Array(numEnvs)
   const elapsed = new Int32Array(numEnvs)
-  const columns = { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed }
+  const columns = { numEnvs, observations, rewards, terminated, truncated, diverged, episodes, elapsed }
   return {
     ...columns,
     finalObservations,
@@ -91,7 +93,7 @@ export const batchOf = (
   kernelOf: (columns: KernelArrays) => EnvKernel,
 ): BatchEnv => {
   const batch = episodesOf(env, numEnvs, options, kernelOf)
-  const { kernel, observationSize, observations, rewards, terminated, truncated, finalObservations } = batch
+  const { kernel, observationSize, observations, rewards, terminated, truncated, diverged, finalObservations } = batch
   return {
     id: env.id,
     numEnvs,
@@ -104,6 +106,7 @@ export const batchOf = (
     rewards,
     terminated,
     truncated,
+    diverged,
     finalObservations,
     reset: (seed, ...path) => reset(batch, seed, path),
     restart: (mask) => restart(batch, mask),
@@ -160,11 +163,12 @@ const errorInStep = ({ env, episodes, elapsed }: BatchEpisodes, index: number, m
  * reading them from the state would make a step 5 % slower.
  */
 const stepOf = (batch: BatchEpisodes): BatchEnv["step"] => {
-  const { kernel, numEnvs, limit, rewards, terminated, truncated, episodes, elapsed, waiting } = batch
+  const { kernel, numEnvs, limit, rewards, terminated, truncated, diverged, episodes, elapsed, waiting } = batch
   return (actions) => {
     const problem = stepProblem(batch, actions)
     if (problem !== undefined) throw problem
     truncated.fill(0)
+    diverged.fill(0)
     stepsTaken[0]++
     kernel.advance(actions, waiting)
     for (let index = 0; index < numEnvs; index++) {

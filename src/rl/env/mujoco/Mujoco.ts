@@ -22,7 +22,7 @@
  * })
  * ```
  */
-import { Effect } from "effect"
+import { Effect, Semaphore } from "effect"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { attempt } from "../../../base/config/attempt.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
@@ -46,6 +46,8 @@ export interface MujocoState {
   /** The shapes and the contact forces for a picture: see `ui/scene.ts`. */
   readonly scene: Float32Array
   readonly forces: Float32Array
+  /** Why the step after this state was cut off, if the simulation diverged in it. */
+  readonly divergence?: string
 }
 
 /** What a step did, for `reward` and `terminated`. */
@@ -100,9 +102,9 @@ export const env = (definition: MujocoDefinition): Env<MujocoState, Box, Box> =>
   const { id, frameSkip = 1, observationSpace, actionSpace, maxSteps, rewardThreshold } = definition
   if (!Number.isInteger(frameSkip) || frameSkip < 1 || frameSkip > mostFrames)
     throw invalid(id, `frameSkip: expected a whole number from 1 to ${mostFrames}, found ${frameSkip}`)
-  let simulation: Simulation | undefined
+  const shared = sharedOf()
   const ready = (): Simulation => {
-    if (simulation !== undefined) return simulation
+    if (shared.simulation !== undefined) return shared.simulation
     throw invalid(id, "MuJoCo is not loaded; open a batch by Batch.open, or run env.prepare")
   }
   const camera = { ...usualCamera, ...definition.camera }
@@ -120,16 +122,41 @@ export const env = (definition: MujocoDefinition): Env<MujocoState, Box, Box> =>
       ...pictures,
     }),
     body: { ui: pictures.ui, width: scene.width, height: scene.height, watch: live.watch },
-    prepare: Effect.gen(function* () {
-      if (simulation !== undefined) return
-      const model = Effect.isEffect(definition.model) ? yield* definition.model : definition.model
-      const compile = yield* loadMujoco(id)
-      simulation = yield* attempt(() => checked(definition, compile(model)), EnvError)
-    }),
+    prepare: Effect.acquireRelease(opened(definition, shared), () => closed(shared)).pipe(Effect.asVoid),
   }
   simulations.set(made, { ready, at })
   return made
 }
+
+/** The simulation that all batches of an env share, and how many scopes use it: the last one to close frees its memory. */
+interface Shared {
+  simulation: Simulation | undefined
+  users: number
+  /** So that two batches that open at once compile the model once. */
+  readonly lock: Semaphore.Semaphore
+}
+
+const sharedOf = (): Shared => ({ simulation: undefined, users: 0, lock: Semaphore.makeUnsafe(1) })
+
+const opened = (definition: MujocoDefinition, shared: Shared) =>
+  shared.lock.withPermits(1)(
+    Effect.gen(function* () {
+      if (shared.simulation === undefined) {
+        const model = Effect.isEffect(definition.model) ? yield* definition.model : definition.model
+        const compile = yield* loadMujoco(definition.id)
+        shared.simulation = yield* attempt(() => checked(definition, compile(model)), EnvError)
+      }
+      shared.users++
+    }),
+  )
+
+const closed = (shared: Shared) =>
+  Effect.sync(() => {
+    shared.users--
+    if (shared.users > 0) return
+    shared.simulation?.free()
+    shared.simulation = undefined
+  })
 
 /** What belongs to an env besides its functions. */
 interface Access {
@@ -172,7 +199,25 @@ export const worldAt = (env: Env<MujocoState, Box, Box>, state: MujocoState): Mu
 const checked = ({ id, actionSpace }: MujocoDefinition, simulation: Simulation): Simulation => {
   const { nu } = simulation.world.model
   if (sizeOf(actionSpace) === nu && nu > 0) return simulation
-  throw invalid(id, `actionSpace: the model has ${nu} actuators, but an action has ${sizeOf(actionSpace)} numbers`)
+  simulation.free()
+  throw invalid(
+    id,
+    nu === 0
+      ? "the model has no actuators, so no action can move it; add <actuator> with a motor for each joint that an action moves"
+      : `actionSpace: the model has ${nu} actuators, but an action has ${sizeOf(actionSpace)} numbers`,
+  )
+}
+
+/** Returns an action as the motors get it. Throws an `EnvError` if it has a number that is not finite, or too few or many. */
+const takenOf = (id: string, action: ArrayLike<number>, { low, high }: Box): Float32Array => {
+  const taken = new Float32Array(low.length)
+  if (action.length !== taken.length)
+    throw invalid(id, `action: expected ${taken.length} numbers, found ${action.length}`)
+  for (let at = 0; at < taken.length; at++) {
+    if (!Number.isFinite(action[at])) throw invalid(id, `action[${at}]: expected a finite number, found ${action[at]}`)
+    taken[at] = Math.min(Math.max(action[at], low[at]), high[at])
+  }
+  return taken
 }
 
 /** Returns the pure functions of an env: each of them goes on from the state that it gets. */
@@ -182,7 +227,6 @@ const functionsOf = (
   ready: () => Simulation,
   live: LiveBody,
 ): Pick<Env<MujocoState, Box, Box>, "reset" | "observe" | "step"> & Pick<Access, "at"> => {
-  const { low, high } = actionSpace
   const stateOf = (simulation: Simulation, measured: ReadonlyArray<number>, terms: MujocoState["terms"]) => ({
     simulation: simulation.save(),
     // Copied, because what a function returns may be a view of MuJoCo's memory.
@@ -205,9 +249,11 @@ const functionsOf = (
       const simulation = ready()
       const { world } = simulation
       simulation.load(state.simulation)
-      const taken = Float32Array.from(action, (value, at) => Math.min(Math.max(value, low[at]), high[at]))
+      const taken = takenOf(id, action, actionSpace)
       world.data.ctrl.set(taken)
-      if (simulation.step(frameSkip, live.watching())) return { state, reward: 0, terminated: false, truncated: true }
+      const divergence = simulation.step(frameSkip, live.watching())
+      if (divergence !== undefined)
+        return { state: { ...state, divergence }, reward: 0, terminated: false, truncated: true, diverged: true }
       const after = measure(world).slice()
       const seconds = frameSkip * simulation.timestep
       const step: MujocoStep = { world, action: taken, before: state.measured, after, seconds }

@@ -68,6 +68,8 @@ export interface MujocoArrays {
 export interface Mjcf {
   readonly xml: string
   readonly files?: Readonly<Record<string, Uint8Array>>
+  /** The file that the text was read from, for messages. */
+  readonly path?: string | undefined
 }
 
 /** What the functions of a `Mujoco.env` see: the compiled model, and the arrays of the simulation. */
@@ -104,11 +106,13 @@ export interface Simulation {
   /** Computes everything that follows from positions and velocities. */
   readonly forward: () => void
   /**
-   * Takes steps of the model's own duration, then computes contact forces. Returns whether the simulation diverged: then
-   * no number of it has a meaning.
+   * Takes steps of the model's own duration, then computes contact forces. If the simulation diverges, returns why: then no
+   * number of it has a meaning.
    */
-  readonly step: (frames: number, watch?: SimulationWatch) => boolean
+  readonly step: (frames: number, watch?: SimulationWatch) => string | undefined
   /** Returns a copy of the state from which the simulation goes on with the same bits. */
   readonly save: () => Float64Array
   readonly load: (state: Float64Array) => void
+  /** Gives the memory of the model and its simulation back. Nothing of this may be used afterwards. */
+  readonly free: () => void
 }

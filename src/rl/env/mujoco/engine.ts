@@ -6,7 +6,9 @@ import type { MainModule, MjData, MjModel } from "@mujoco/mujoco"
 import { Context, Effect, Predicate } from "effect"
 import { messageOf, oneLine } from "../../../base/config/text.ts"
 import { invalid } from "../../../base/EnvError.ts"
+import { checkLimits } from "./limits.ts"
 import { forcesOf, scenesOf } from "./scenes.ts"
+import { statesOf } from "./states.ts"
 import type { Mjcf, MujocoArrays, MujocoWorld, Simulation } from "./Simulation.ts"
 
 /** The name of the package. Bundlers must not follow it: few pages and programs have the package. */
@@ -28,8 +30,9 @@ export const MujocoPackage = Context.Reference<() => Promise<ModuleStart>>("effe
 
 let loaded: Promise<MainModule> | undefined
 
-const missing =
-  "MuJoCo's package is not installed; run `npm install @mujoco/mujoco@3.14.0`. Nothing else is needed, no Python."
+const expectedVersion = "3.14"
+const install = `npm install ${name}@${expectedVersion}.0`
+const missing = `MuJoCo's package is not installed; run \`${install}\`. Nothing else is needed, no Python.`
 
 const isEngine = (value: unknown): value is MainModule =>
   Predicate.hasProperty(value, "MjModel") &&
@@ -39,8 +42,11 @@ const isEngine = (value: unknown): value is MainModule =>
 const started = async (start: ModuleStart): Promise<MainModule> => {
   // Warnings, such as that a simulation diverged, are found in the results; MuJoCo would also print them.
   const engine = await start({ print: () => {}, printErr: () => {} })
-  if (isEngine(engine)) return engine
-  throw new Error("it is not the module of MuJoCo 3.14")
+  const hasVersion = Predicate.hasProperty(engine, "mj_versionString")
+  const version = hasVersion && Predicate.isFunction(engine.mj_versionString) ? engine.mj_versionString() : undefined
+  const found = typeof version === "string" ? version : "an unknown version"
+  if (isEngine(engine) && found.startsWith(`${expectedVersion}.`)) return engine
+  throw new Error(`expected MuJoCo ${expectedVersion}, found ${found}; run \`${install}\``)
 }
 
 /** Loads the package on the first call of this thread. The result compiles models. */
@@ -58,33 +64,50 @@ export const loadMujoco = Effect.fnUntraced(function* (env: string) {
   return (model: Mjcf): Simulation => compile(env, engine, model)
 })
 
-/** The package's types ask for a list, but it takes any array. */
-interface StateSetter {
-  mj_setState(model: MjModel, data: MjData, state: ArrayLike<number>, parts: number): void
-}
-
 /** Compiles a model. A wrong one throws an `EnvError` with MuJoCo's message, which names the line. */
-const compile = (id: string, engine: MainModule, { xml, files = {} }: Mjcf): Simulation => {
+const compile = (id: string, engine: MainModule, { xml, files = {}, path }: Mjcf): Simulation => {
+  checkLimits(id, { xml, files, path })
   const vfs = new engine.MjVFS()
+  let model: MjModel | undefined
+  let data: MjData | undefined
   try {
     for (const [name, content] of Object.entries(files)) vfs.addBuffer(name, content)
-    const model = engine.MjModel.from_xml_string(xml, vfs)
-    return of(id, engine, model, new engine.MjData(model))
+    model = engine.MjModel.from_xml_string(xml, vfs)
+    checkSizes(model)
+    data = new engine.MjData(model)
+    return of(id, engine, model, data)
   } catch (error) {
-    throw invalid(id, `model: ${oneLine(messageOf(error))}`)
+    data?.delete()
+    model?.delete()
+    throw invalid(id, `${path ?? "model"}: ${problemOf(error)} (MuJoCo ${engine.mj_versionString()})`)
   } finally {
     vfs.delete()
   }
 }
 
+/** Says why a model could not be compiled or simulated. */
+const problemOf = (error: unknown): string => {
+  const text = oneLine(messageOf(error))
+  return /bad_alloc|allocate|length_error|^vector$/.test(text)
+    ? `it does not fit into MuJoCo's memory, which has 2 GB in each thread for all models; use a smaller model, or fewer at once (${text})`
+    : text
+}
+
+/** The most numbers that the state of a simulation may have. */
+const mostNumbers = 1_000_000
+
+const checkSizes = (model: MjModel): void => {
+  const { nq, nv, nbody, nuserdata } = model
+  const numbers = nq + 3 * nv + 6 * nbody + nuserdata
+  if (numbers > mostNumbers)
+    throw new Error(`its state has ${numbers} numbers (${nbody} bodies); expected at most ${mostNumbers}`)
+}
+
 const of = (id: string, engine: MainModule, model: MjModel, data: MjData): Simulation => {
-  const all = engine.mjtState.mjSTATE_INTEGRATION.value
-  const size = engine.mj_stateSize(model, all)
-  const buffer = new engine.DoubleBuffer(size)
   const world = worldOf(id, engine, model, data)
   // A simulation that diverges would return to its start, and go on as if nothing had happened.
   model.opt.disableflags |= engine.mjtDisableBit.mjDSBL_AUTORESET.value
-  const setter: StateSetter = engine
+  const { save, load, free } = statesOf({ engine, model, data, world })
   return {
     world,
     timestep: model.opt.timestep,
@@ -96,6 +119,8 @@ const of = (id: string, engine: MainModule, model: MjModel, data: MjData): Simul
       for (let frame = 0; frame < frames; frame++) {
         watch?.before()
         engine.mj_step(model, data)
+        const { qpos, qvel, qacc } = world.data
+        if (!(isSound(qacc) && isSound(qvel) && isSound(qpos))) return diverged(engine, model, data)
         if (watch === undefined) continue
         // What a person does is part of no state and of no contact force.
         world.data.xfrc_applied.fill(0)
@@ -103,13 +128,15 @@ const of = (id: string, engine: MainModule, model: MjModel, data: MjData): Simul
         watch.after()
       }
       if (watch === undefined) engine.mj_rnePostConstraint(model, data)
-      return !(isSound(world.data.qpos) && isSound(world.data.qvel))
+      return undefined
     },
-    save: () => {
-      engine.mj_getState(model, data, buffer, all)
-      return buffer.GetView().slice()
+    save,
+    load,
+    free: () => {
+      free()
+      data.delete()
+      model.delete()
     },
-    load: (state) => setter.mj_setState(model, data, state, all),
   }
 }
 
@@ -145,7 +172,23 @@ const worldOf = (id: string, engine: MainModule, model: MjModel, data: MjData): 
 /** The largest position or velocity. MuJoCo calls larger ones bad as well. */
 const largest = 1e10
 
-const isSound = (values: Float64Array): boolean => values.every((value) => Math.abs(value) <= largest)
+const isSound = (values: Float64Array): boolean => {
+  for (let at = 0; at < values.length; at++) if (!(Math.abs(values[at]) <= largest)) return false
+  return true
+}
+
+/** Says which of its warnings MuJoCo gave when a simulation diverged, and begins the simulation anew. */
+const diverged = (engine: MainModule, model: MjModel, data: MjData): string => {
+  const { mjWARN_BADQPOS, mjWARN_BADQVEL, mjWARN_BADQACC } = engine.mjtWarning
+  const kinds = { mjWARN_BADQACC, mjWARN_BADQVEL, mjWARN_BADQPOS }
+  const { warning } = data
+  const given = Object.entries(kinds).filter(([, { value }]) => (warning.get(value)?.number ?? 0) > 0)
+  const which = given.length === 0 ? `a number above ${largest}` : given.map(([name]) => name).join(", ")
+  const { time } = data
+  // MuJoCo's warnings and arrays must not reach into the next episode.
+  engine.mj_resetData(model, data)
+  return `the simulation diverged at ${time} s: ${which}`
+}
 
 /** Looks up the views once, since each look at an array of `data` makes a new view of it. */
 const viewsOf = (data: MjData): MujocoArrays => ({

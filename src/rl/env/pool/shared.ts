@@ -32,6 +32,7 @@ export const viewsOf = (
   }
   const [observations, final, rewards] = [place(width, 4), place(width, 4), place(1, 4)]
   const [actions, terminated, truncated] = [place(actionSize, 4), place(1, 1), place(1, 1)]
+  const diverged = place(1, 1)
   return {
     observations: new Float32Array(memory, ...observations),
     finalObservations: new Float32Array(memory, ...final),
@@ -39,12 +40,13 @@ export const viewsOf = (
     actions: isWhole(env.actionSpace) ? new Int32Array(memory, ...actions) : new Float32Array(memory, ...actions),
     terminated: new Uint8Array(memory, ...terminated),
     truncated: new Uint8Array(memory, ...truncated),
+    diverged: new Uint8Array(memory, ...diverged),
   }
 }
 
-/** Returns how many bytes the arrays need: per env 2 observations, an action and a reward (4-byte numbers), 2 flags. */
+/** Returns how many bytes the arrays need: per env 2 observations, an action and a reward (4-byte numbers), 3 flags. */
 export const bytesFor = (env: EnvSpaces, total: number): number =>
-  total * (8 * sizeOf(rowSpaceOf(env)) + 4 * sizeOf(env.actionSpace) + 6)
+  total * (8 * sizeOf(rowSpaceOf(env)) + 4 * sizeOf(env.actionSpace) + 7)
 
 /**
  * The indices of the integers, called words, by which the pool and a worker signal each other: the numbers of commands

@@ -1,6 +1,6 @@
 /** Runs in the threads that `pool-node.ts` starts: makes a thread's envs, then executes the pool's commands. */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Scope } from "effect"
 import * as Batch from "../Batch.ts"
 import type { BatchEnv } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
@@ -74,11 +74,14 @@ const fail = (error: unknown): void => {
   finishCommand(condition.failed)
 }
 
-const results = ["observations", "finalObservations", "rewards", "terminated", "truncated"] as const
+const results = ["observations", "finalObservations", "rewards", "terminated", "truncated", "diverged"] as const
 
 /** Copies results to shared memory if the batch could not write them there, because a wrapper has its own arrays. */
 const publish = (batch: BatchEnv, arrays: PoolArrays): void => {
-  for (const key of results) if (batch[key] !== arrays[key]) arrays[key].set(batch[key])
+  for (const key of results) {
+    const [own, shared] = [batch[key], arrays[key]]
+    if (own !== undefined && own !== shared) shared?.set(own)
+  }
 }
 
 const execute = (batch: BatchEnv, arrays: PoolArrays): void => {
@@ -109,7 +112,8 @@ try {
   const { total, first, count, autoReset, firstIndex } = start
   const env = await findEnv(start.place)
   const arrays = viewsOf(start.memory, env, total, first, count)
-  await Effect.runPromise(env.prepare ?? Effect.void)
+  // The end of this thread closes what the env has loaded.
+  await Effect.runPromise(Scope.provide(env.prepare ?? Effect.void, Scope.makeUnsafe()))
   const batch = Batch.make(env, count, { autoReset, firstIndex: firstIndex + first, arrays })
   // The pool counts making the envs as the first command, so report that it is finished.
   finishCommand(condition.well)

@@ -96,6 +96,16 @@ describe("Mujoco.env", () => {
       assert.isTrue(moved.truncated)
       assert.strictEqual(moved.reward, 0)
       assert.isTrue([...moved.state.observation].every(Number.isFinite))
+      assert.strictEqual(moved.diverged, true)
+      assert.match(moved.state.divergence ?? "", /^the simulation diverged at 0\.?\d* s: mjWARN_BADQVEL$/)
+      // The next episode begins as if nothing had happened.
+      const healthy = ballWith()
+      yield* healthy.prepare ?? Effect.void
+      const start = Mujoco.stateAt(env, { qpos: [0.5], qvel: [0] })
+      assert.deepEqual(
+        env.step(start, [1], stream(1)).state.simulation,
+        healthy.step(Mujoco.stateAt(healthy, { qpos: [0.5], qvel: [0] }), [1], stream(1)).state.simulation,
+      )
     }),
   )
 
@@ -109,7 +119,7 @@ describe("Mujoco.env", () => {
       assert.match(yield* messageOf({ model: { xml: "no model" } }), /XML parse error/)
       assert.strictEqual(
         yield* messageOf({ model: slider("") }),
-        "ball: actionSpace: the model has 0 actuators, but an action has 1 numbers",
+        "ball: the model has no actuators, so no action can move it; add <actuator> with a motor for each joint that an action moves",
       )
       assert.throws(() => ballWith({ frameSkip: 0 }), "frameSkip: expected a whole number from 1 to 10000, found 0")
     }),

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -62,12 +62,55 @@ describe("a model in a file", () => {
     Effect.gen(function* () {
       const many = Array.from({ length: 101 }, (_, at) => ` file="${at}" meshdir="${at}"`).join("")
       const folder = yield* folderWith({
-        "device.xml": '<mujoco><asset><mesh file="/dev/zero"/></asset></mujoco>',
         "places.xml": `<mujoco${many}/>`,
       })
       const problem = (name: string) => Effect.map(Effect.flip(mjcfFile(join(folder, name))), ({ message }) => message)
+      // The model itself may be a link to anywhere, as it is the user who names it.
+      symlinkSync("/dev/zero", join(folder, "device.xml"))
       assert.include(yield* problem("device.xml"), "the model cannot be read: expected a regular file, found a device")
       assert.include(yield* problem("places.xml"), "the model names files in more than 10000 places")
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("may not name files outside of its folder, not even by a link", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderWith({
+        "secret.obj": hull,
+        "own/model.xml": model(mesh("../secret.obj") + body),
+        "own/absolute.xml": "<mujoco><include file='/etc/passwd'/></mujoco>",
+        "own/far.xml": "<mujoco><include file='../../../../../../../../etc/passwd'/></mujoco>",
+        "own/entity.xml": model(mesh("&#46;&#46;/secret.obj") + body),
+        "own/linked.xml": model(mesh("link.obj") + body),
+        "own/linkedFolder.xml": model(mesh("parent/secret.obj") + body),
+      })
+      symlinkSync("../secret.obj", join(folder, "own/link.obj"))
+      symlinkSync("..", join(folder, "own/parent"))
+      const problem = (name: string) =>
+        Effect.map(Effect.flip(mjcfFile(join(folder, "own", name))), ({ message }) => message)
+      for (const [name, named] of [
+        ["model.xml", "../secret.obj, which is"],
+        ["absolute.xml", "/etc/passwd, which is"],
+        ["far.xml", "etc/passwd, which is"],
+        ["linked.xml", "link.obj, a link to a file"],
+        ["linkedFolder.xml", "parent/secret.obj, a link to a file"],
+      ])
+        assert.include(yield* problem(name), `${named} outside of the folder ${join(folder, "own")}`, name)
+      const compile = yield* loadMujoco("hull")
+      // MuJoCo sees no files but those that were read.
+      const hidden = yield* mjcfFile(join(folder, "own/entity.xml"))
+      assert.throws(() => compile(hidden), /own\/entity\.xml: .*secret\.obj/)
+      const allowed = yield* mjcfFile(join(folder, "own/model.xml"), { folder })
+      assert.strictEqual(compile(allowed).world.model.ngeom, 1)
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("cannot be a compiled one, and the error says of which version", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderWith({})
+      const header = Int32Array.from([54_321, 8, 69, 3_002_007, 500])
+      writeFileSync(join(folder, "model.mjb"), new Uint8Array(header.buffer))
+      const { message } = yield* Effect.flip(mjcfFile(join(folder, "model.mjb")))
+      assert.include(message, "expected a model in MJCF (XML), found one that MuJoCo 3.2.7 compiled (MJB)")
     }).pipe(Effect.scoped),
   )
 

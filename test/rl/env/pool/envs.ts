@@ -36,6 +36,24 @@ export const blindPole = located(
 /** Observations with parts, and action masks. */
 export const masked = located({ ...courier(4), id: "masked" }, import.meta.url)
 
+/** Its simulation diverges in the third step of about each second episode. */
+export const diverging = located(
+  Env.make({
+    id: "diverging",
+    observationSpace: box(0, 1, [1]),
+    actionSpace: discrete(2),
+    maxSteps: 4,
+    reset: (random) => ({ steps: 0, isEven: random.uniform() < 0.5 }),
+    observe: () => [0],
+    step: (state) => {
+      const steps = state.steps + 1
+      const diverged = state.isEven && steps === 3
+      return { state: { ...state, steps }, reward: 1, terminated: false, truncated: diverged, diverged }
+    },
+  }),
+  import.meta.url,
+)
+
 /** Goes wrong in the way that its fourth step says. */
 const breaking = (id: string, goWrong: () => void) =>
   located(

@@ -7,7 +7,7 @@ import { rowSpaceOf } from "../../../../src/rl/env/Env.ts"
 import { drawAllowed } from "../../../../src/rl/env/internal/rows.ts"
 import * as pool from "../../../../src/rl/env/pool/pool-node.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
-import { masked } from "./envs.ts"
+import { diverging, masked } from "./envs.ts"
 
 describe("a pool of worker threads", () => {
   it.effect("equals the batch in process to the bit", () =>
@@ -21,6 +21,22 @@ describe("a pool of worker threads", () => {
         assert.deepStrictEqual(threads.observations, here.observations)
         assert.deepStrictEqual(threads.terminated, here.terminated)
       }
+    }).pipe(Effect.provide(pool.layer), Effect.scoped),
+  )
+
+  it.effect("tells which simulations diverged", () =>
+    Effect.gen(function* () {
+      const { make } = yield* EnvPool
+      const threads = yield* make(diverging, 3, { workers: 2 })
+      const here = Batch.make(diverging, 3)
+      let count = 0
+      for (const batch of [threads, here]) batch.reset(4)
+      for (let step = 0; step < 12; step++) {
+        for (const batch of [threads, here]) batch.step(new Int32Array(3))
+        assert.deepStrictEqual(threads.diverged, here.diverged)
+        for (const flag of here.diverged ?? []) count += flag
+      }
+      assert.isAbove(count, 0)
     }).pipe(Effect.provide(pool.layer), Effect.scoped),
   )
 

@@ -1,0 +1,172 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { stream } from "../../../../src/base/rng/Rng.ts"
+import * as Batch from "../../../../src/rl/env/Batch.ts"
+import { MujocoPackage } from "../../../../src/rl/env/mujoco/engine.ts"
+import * as Mujoco from "../../../../src/rl/env/mujoco/Mujoco.ts"
+import { box } from "../../../../src/rl/env/Space.ts"
+
+const slider = (content = "", body = "<geom size='0.1'/>") => ({
+  xml: `<mujoco>${content}<worldbody><body><joint name="x" type="slide"/>${body}</body></worldbody>
+    <actuator><motor joint="x"/></actuator></mujoco>`,
+})
+
+const ballWith = (more: Partial<Mujoco.MujocoDefinition> = {}) =>
+  Mujoco.env({
+    id: "ball",
+    model: slider(),
+    observationSpace: box(-Infinity, Infinity, [2]),
+    actionSpace: box(-1, 1),
+    observe: ({ data }) => [data.qpos[0], data.qvel[0]],
+    reward: () => ({}),
+    ...more,
+  })
+
+const messageOf = (definition: Partial<Mujoco.MujocoDefinition>) =>
+  Effect.scoped(Batch.open(ballWith(definition), 1)).pipe(
+    Effect.flip,
+    Effect.map(({ message }) => message),
+  )
+
+const replicated = (depth: number): string =>
+  depth === 0 ? "<geom size='0.1'/>" : `<replicate count='100'>${replicated(depth - 1)}</replicate>`
+
+describe("a model of MuJoCo", () => {
+  it.effect.each<readonly [string, Mujoco.Mjcf, string | RegExp]>([
+    ["that names a missing model", slider("<include file='arm.xml'/>"), /arm\.xml/],
+    ["by another version", slider("<option warp='1'/>"), /unrecognized attribute.*warp.*line 1.*MuJoCo 3\.14\.0/],
+    [
+      "with copies of copies",
+      slider("", replicated(4)),
+      "<replicate> in line 1: the model has more than 50000 elements",
+    ],
+    ["with a count as entities", slider("", "<replicate count='&#57;99999'/>"), "count: expected whole numbers"],
+    [
+      "with a height field of 40 GB",
+      slider("<asset><hfield name='h' nrow='100000' ncol='100000' size='1 1 1 1'/></asset>"),
+      "<hfield> in line 1: expected at most 67108864 numbers or pixels, found 10000000000",
+    ],
+    [
+      "with a texture of 10 GB",
+      slider("<asset><texture name='t' builtin='flat' width='60000' height='60000'/></asset>"),
+      "<texture> in line 1: expected at most",
+    ],
+    [
+      "with a mesh of too many faces",
+      slider("<asset><mesh name='m' builtin='supersphere' params='90000 1 1'/></asset>"),
+      "<mesh> in line 1: expected parameters of at most 1000, found 90000 1 1",
+    ],
+    [
+      "with a cloth of a billion points",
+      slider("", "<composite type='grid' count='1000 1000 1000'/>"),
+      "more than 50000",
+    ],
+    ["that needs more memory than there is", slider("<size memory='3G'/>"), "it does not fit into MuJoCo's memory"],
+    [
+      "with a state of many numbers",
+      slider("<size nuserdata='2000000'/>"),
+      "numbers (2 bodies); expected at most 1000000",
+    ],
+    ["that is too deep", slider("", `${"<body>".repeat(5000)}${"</body>".repeat(5000)}`), /ball: model: /],
+  ])("%s is refused", ([, model, message]) =>
+    Effect.gen(function* () {
+      const found = yield* messageOf({ model })
+      if (typeof message === "string") assert.include(found, message)
+      else assert.match(found, message)
+      // The next model does not suffer from it.
+      yield* Effect.scoped(Batch.open(ballWith(), 1))
+    }),
+  )
+
+  it.effect("names its file in errors", () =>
+    Effect.gen(function* () {
+      const model = { ...slider("<option warp='1'/>"), path: "robots/arm.xml" }
+      assert.match(yield* messageOf({ model }), /^ball: robots\/arm\.xml: .*line 1/)
+      const files = { "part.xml": new TextEncoder().encode(`<mujoco>${replicated(4)}</mujoco>`) }
+      assert.match(yield* messageOf({ model: { ...slider(), files } }), /^ball: part\.xml: <replicate> in line 1/)
+    }),
+  )
+
+  it.effect("comments and quotes hide nothing, and count for nothing", () =>
+    Effect.gen(function* () {
+      const many = "<replicate count='99999'/>"
+      yield* Effect.scoped(Batch.open(ballWith({ model: slider(`<!-- ${many} -->`) }), 1))
+      const quoted = slider(`<custom><text name='t' data='a > b'/></custom>`, many)
+      assert.include(yield* messageOf({ model: quoted }), "more than 50000")
+    }),
+  )
+})
+
+describe("Mujoco.env", () => {
+  it.effect("refuses actions that are no numbers, or too many", () =>
+    Effect.gen(function* () {
+      const env = ballWith()
+      yield* env.prepare ?? Effect.void
+      const state = env.reset(stream(1))
+      assert.throws(() => env.step(state, [NaN], stream(1)), "ball: action[0]: expected a finite number, found NaN")
+      assert.throws(() => env.step(state, [1, 2], stream(1)), "ball: action: expected 1 numbers, found 2")
+      const batch = yield* Batch.open(env, 2)
+      yield* Effect.sync(() => batch.reset(1))
+      assert.throws(
+        () => batch.step(Float32Array.from([0, NaN])),
+        "ball: env 1, episode 0, step 1: action element 0 is NaN; expected a finite number",
+      )
+    }),
+  )
+
+  it.effect("refuses observations of another length, or with NaN", () =>
+    Effect.gen(function* () {
+      const problem = Effect.fnUntraced(function* (observe: Mujoco.MujocoDefinition["observe"]) {
+        const batch = yield* Batch.open(ballWith({ observe }), 1)
+        return yield* Effect.flip(Effect.try(() => batch.reset(1)))
+      })
+      const long = yield* problem(() => [1, 2, 3])
+      assert.include(String(long.cause), "observe returned 3 numbers, the observation space wants an array of 2")
+      const none = yield* problem(() => [1, NaN])
+      assert.include(String(none.cause), "observation element 1 is NaN, not a finite number")
+    }),
+  )
+
+  it.effect("says which version of the package it found", () =>
+    Effect.gen(function* () {
+      // A copy of this module has its own engine, as in a new thread.
+      const { loadMujoco } = yield* Effect.promise(
+        (): Promise<typeof import("../../../../src/rl/env/mujoco/engine.ts")> =>
+          import(`${"../../../../src/rl/env/mujoco/engine.ts"}?other`),
+      )
+      const other = { mj_versionString: () => "3.2.7", MjModel: {}, mj_setState: {}, mj_rnePostConstraint: {} }
+      const { message } = yield* Effect.flip(loadMujoco("ball")).pipe(
+        Effect.provideService(MujocoPackage, () => Promise.resolve(() => Promise.resolve(other))),
+      )
+      assert.strictEqual(
+        message,
+        "ball: MuJoCo could not be loaded: expected MuJoCo 3.14, found 3.2.7; run `npm install @mujoco/mujoco@3.14.0`",
+      )
+    }),
+  )
+
+  /** Opens batches of new envs, and closes them. Two of these models at once would not fit into MuJoCo's memory. */
+  const opening = (times: number) =>
+    Effect.gen(function* () {
+      const model = slider("<size memory='1200M'/>")
+      for (let open = 0; open < times; open++) {
+        const env = ballWith({ model })
+        const [first, second] = [Scope.makeUnsafe(), Scope.makeUnsafe()]
+        yield* Scope.provide(Batch.open(env, 1), first)
+        const batch = yield* Scope.provide(Batch.open(env, 1), second)
+        yield* Scope.close(first, Exit.void)
+        batch.reset(1)
+        batch.step(new Float32Array(1))
+        yield* Scope.close(second, Exit.void)
+        assert.throws(() => env.reset(stream(1)), "MuJoCo is not loaded")
+        // Errors keep no memory either: a wrong model, and one that does not fit to the env.
+        if (open % 10 !== 0) continue
+        yield* messageOf({ model: slider("<size memory='1200M'/><option warp='1'/>") })
+        yield* messageOf({ model, actionSpace: box(-1, 1, [2]) })
+      }
+    })
+
+  it.effect("gives the memory of its model back when the last batch closes", () => opening(20))
+
+  it.effect("gives it back a thousand times", () => opening(1000), { tags: "slow" })
+})

@@ -21,7 +21,8 @@
  *
  * Agents that ask language models need `platform`, and `recorder` writes a run's files into its store.
  */
-import { Effect, FileSystem, Layer, Path } from "effect"
+import { Effect, Layer, Path } from "effect"
+import * as FileSystem from "effect/FileSystem"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as wasm from "./tensor/backend/wasm.ts"
 import { RunStore } from "./run/store/RunStore.ts"

@@ -1,5 +1,5 @@
 /** Defines the error of envs, batches, spaces and wrappers, and functions that make or throw it. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { closest } from "./config/closest.ts"
 
 /**

@@ -23,7 +23,9 @@
  * yield* Stream.runForEach(files["replay.safetensors"].stream, (part) => Effect.log(part.length))
  * ```
  */
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option } from "effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import { jsonText } from "../base/config/jsonText.ts"
 import { oneLine, prettyJson } from "../base/config/text.ts"
 import { bounded } from "../base/config/fields.ts"

@@ -9,7 +9,8 @@
  * state.step++
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { ScoreHash } from "./ScoreHash.ts"
 
 /** Makes the field for a whole number that the loop changes. */

@@ -18,7 +18,8 @@
  * })
  * ```
  */
-import { Cause, Clock, Effect, Exit, Fiber, Option, Schema, type Scope } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, Option, type Scope } from "effect"
+import * as Schema from "effect/Schema"
 import { jsonText } from "../base/config/jsonText.ts"
 import { display, type Plain } from "../base/config/Config.ts"
 import { type ConfigDifference, differences, refusalOf } from "../base/config/difference.ts"

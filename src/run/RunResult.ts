@@ -1,5 +1,5 @@
 /** The Schemas of the result of a training by reinforcement learning, which is the content of its `metrics.json`. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** The mean return of an agent of a game in a validation. */
 export const AgentScore = Schema.Struct({ agent: Schema.String, meanReturn: Schema.Finite })

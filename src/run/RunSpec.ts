@@ -8,7 +8,8 @@
  * kindOf({ dataset: { type: "qa" }, agent: {} }) // "evaluation": a file without `kind` is recognised by its keys
  * ```
  */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option } from "effect"
+import * as Schema from "effect/Schema"
 import { closest } from "../base/config/closest.ts"
 import { ConfigError, display, isPlain, type ConfigOrigin, type Plain } from "../base/config/Config.ts"
 import { withDefault } from "../base/config/fields.ts"

@@ -1,4 +1,5 @@
-import { Schema, SchemaGetter } from "effect"
+import { SchemaGetter } from "effect"
+import * as Schema from "effect/Schema"
 
 const bytes = new DataView(new ArrayBuffer(8))
 

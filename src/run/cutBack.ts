@@ -1,5 +1,6 @@
 /** Cuts the files that a run appends to (scores, rollouts, logs) back to their sizes at a checkpoint, for `Run.ts`. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option } from "effect"
+import * as Schema from "effect/Schema"
 import { jsonText } from "../base/config/jsonText.ts"
 import { intactBytes } from "../base/formats/tfevents.ts"
 import { utf8 } from "../base/config/utf8.ts"

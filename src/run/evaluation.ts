@@ -3,7 +3,7 @@
  * (`Evaluation`), the summary in `metrics.json`, and the record in `return.json` (`EvaluationRecord`). These are pure
  * functions. Every kind of run uses them.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { utf8 } from "../base/config/utf8.ts"
 import type { ValidationEnded } from "./record/RunEvent.ts"
 import { countedIn, scoresBy } from "./record/scalars.ts"

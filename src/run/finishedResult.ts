@@ -1,5 +1,6 @@
 /** Encodes the result of a run as the text of `metrics.json`, and reads it from the files of a finished run. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../base/config/Config.ts"
 import { jsonValue, messageOf } from "../base/config/text.ts"
 import { FormatError } from "../base/formats/FormatError.ts"

@@ -2,7 +2,8 @@
  * Defines the Schemas from which the Schemas of all configs are made: numbers with bounds, and optional keys with
  * defaults.
  */
-import { Effect, Schema, SchemaGetter } from "effect"
+import { Effect, SchemaGetter } from "effect"
+import * as Schema from "effect/Schema"
 import {
   allowed,
   type ResourceBound,

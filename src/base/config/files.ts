@@ -3,7 +3,9 @@
  * names can be anything (a pipe without a writer, an endless device, a disk image), so a file is read only if it is a
  * regular file and not larger than expected.
  */
-import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
+import { Effect, Path, type PlatformError } from "effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Schema from "effect/Schema"
 import { oneLine } from "./text.ts"
 import { utf8 } from "./utf8.ts"
 

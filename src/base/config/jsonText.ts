@@ -2,7 +2,8 @@
  * Makes Schemas for JSON texts that others may have written. Unlike `Schema.fromJsonString`, they refuse lists that are
  * nested too deep: functions that walk over such a value would overflow the stack.
  */
-import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Effect, SchemaGetter, SchemaIssue } from "effect"
+import * as Schema from "effect/Schema"
 import { jsonValue } from "./text.ts"
 
 const Json = Schema.String.pipe(

@@ -1,5 +1,5 @@
 /** Defines the error of wrong content: in files, pictures, chat templates and texts. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /**
  * Reports that content is not what its format expects, or too large, or that a file of a format cannot be read or written.

@@ -12,7 +12,7 @@
  * metadata(bytes) // { format: "pt" }
  * ```
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { joined } from "../config/bytes.ts"
 import { jsonValue, messageOf } from "../config/text.ts"
 import { codecs, type Dtype, dtypeOf, dtypes, elements, type TensorArray } from "./dtypes.ts"

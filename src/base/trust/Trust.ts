@@ -14,7 +14,8 @@
  * const evaluation = Evaluations.fromConfig(config).pipe(Effect.provideService(Trust.Trust, Trust.refuseAll))
  * ```
  */
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect } from "effect"
+import * as Schema from "effect/Schema"
 
 /** The start of a program that a config names. */
 export interface ProgramStart {

@@ -16,7 +16,7 @@
  * Space.sizeOf(robot) // 3073
  * ```
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounds } from "../../base/config/bounds.ts"
 import { bounded } from "../../base/config/fields.ts"
 import type { Stream } from "../../base/rng/Rng.ts"

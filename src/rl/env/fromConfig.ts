@@ -3,7 +3,8 @@
  * (`env: { name: KeyDoor, size: 12 }`), or the name of a wrapper with its options and the config of the inner env
  * (`env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`). Training and the threads of `EnvPool` use it.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { messageOf, shortened } from "../../base/config/text.ts"
 import { choiceHint } from "../../base/config/closest.ts"
 import {

@@ -2,7 +2,8 @@
  * Declares the interface between learners and the trainer (`src/rl/train`). A `Learner` is an algorithm that was set up
  * for a `Task`; the trainer calls it to play and to learn. `Algorithm.ts` defines algorithms.
  */
-import { type Effect, Schema, type Scope } from "effect"
+import type { Effect, Scope } from "effect"
+import * as Schema from "effect/Schema"
 import type { BackendError, BackendUnavailable, Program } from "../../tensor/backend/Backend.ts"
 import type { ConfigError } from "../../base/config/Config.ts"
 import type { EnvError } from "../../base/EnvError.ts"

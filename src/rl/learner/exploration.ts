@@ -2,7 +2,7 @@
  * Implements exploration: ε-greedy actions (random with the probability ε, else the best), and random actions without a
  * policy.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { fraction, withDefault } from "../../base/config/fields.ts"
 import { drawAllowed } from "../env/internal/rows.ts"
 import { type Box, optionsOf } from "../env/Space.ts"

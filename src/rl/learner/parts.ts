@@ -1,5 +1,5 @@
 /** Declares the settings of parts that a user can replace: the network, the optimiser, and the course of the learning rate. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { code, positive, withDefault } from "../../base/config/fields.ts"
 import { type OptimiserOf, optimiserOf, OptimiserSetting } from "../../tensor/graph/optimiserSettings.ts"
 import { ScheduleCourse, course, type Schedule } from "../../tensor/graph/schedules.ts"

@@ -1,5 +1,5 @@
 /** Declares settings that are numbers or change over the run, and makes them inputs of the graphs that read them. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { code, fraction, nonNegative, withDefault } from "../../base/config/fields.ts"
 import { cosine, linear, type Schedule, within } from "../../tensor/graph/schedules.ts"
 import { input } from "../../tensor/graph/ops.ts"

@@ -1,5 +1,6 @@
 /** Declares the setting `sde` (generalised state-dependent exploration), and computes which steps share its noise. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { ConfigError } from "../../base/config/Config.ts"
 import { bounded, real, withDefault } from "../../base/config/fields.ts"
 import { display } from "../env/Space.ts"

@@ -1,5 +1,5 @@
 /** Declares the settings and parameters of generalised state-dependent exploration. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { withDefault } from "../../base/config/fields.ts"
 import { constant as filledWith } from "../../tensor/graph/initialisers.ts"
 import { broadcastTo, exp, greater, log, add, maximum, where } from "../../tensor/graph/ops.ts"

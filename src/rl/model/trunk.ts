@@ -1,5 +1,5 @@
 /** Defines the settings of networks, and makes trunks: the layers from observations to the features that heads read. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, layers, real, units, withDefault } from "../../base/config/fields.ts"
 import { type Box, partsOf, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../../tensor/graph/initialisers.ts"

@@ -1,5 +1,5 @@
 /** Declares the setting of networks that compute the distribution of an action's return, and makes such networks. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounds } from "../../base/config/bounds.ts"
 import { bounded, intBetween, real, withDefault } from "../../base/config/fields.ts"
 import { withoutForbidden } from "../../tensor/graph/distributions.ts"

@@ -1,5 +1,5 @@
 /** Makes the planner of a value-iteration network (VIN): a trunk that plans paths on a map, for `ActorCritic.ts`. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, intBetween, units, withDefault } from "../../base/config/fields.ts"
 import { display, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../../tensor/graph/initialisers.ts"

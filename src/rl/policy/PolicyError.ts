@@ -1,5 +1,5 @@
 /** Defines the error of policies, and `refuse`, which throws it. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /**
  * Reports that a policy cannot be used: a path holds none that can act here, the policy cannot read an observation or a

@@ -1,5 +1,5 @@
 /** Describes a policy in the metadata of its ONNX file: the env and the spaces, so that it can act without the env. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { type ActionSpace, Json, type Space } from "../env/Space.ts"
 

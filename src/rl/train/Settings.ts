@@ -1,5 +1,5 @@
 /** Declares the settings of a training: the Schemas by which `plan.ts` checks them, and the types for use in code. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { RetentionStrategy } from "../../run/Checkpoint.ts"
 import type { Plain } from "../../base/config/plain.ts"

@@ -1,5 +1,6 @@
 /** Declares the block `trainer` of a training's config, and translates it into the usual settings, for `plan.ts`. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { ConfigError, decode, isPlain, keysOf, type Plain } from "../../base/config/Config.ts"
 import { bounded, fraction, withDefault } from "../../base/config/fields.ts"

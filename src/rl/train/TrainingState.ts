@@ -1,5 +1,6 @@
 /** Holds the counters of a training, which checkpoints save. The loop in `Trainer.ts` changes them. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { Evaluation, evaluationOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../../run/Progress.ts"
 import { meanOrNull } from "../../base/statistics/resampling.ts"

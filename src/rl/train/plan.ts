@@ -2,7 +2,8 @@
  * Turns the config of a training into a `Plan`: applies overrides, checks every setting, and finds the env and the
  * algorithm. It compiles and writes nothing. `Train.ts` calls it.
  */
-import { Effect, Equal, Option, Predicate, Schema, Struct } from "effect"
+import { Effect, Equal, Option, Predicate, Struct } from "effect"
+import * as Schema from "effect/Schema"
 import type { Algorithm, ConfiguredAlgorithm } from "../learner/Algorithm.ts"
 import { byName as algorithmByName, find, findToPlay } from "../algorithms/registry.ts"
 import {

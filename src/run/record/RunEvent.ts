@@ -10,7 +10,7 @@
  * const event: RunEvent = { _tag: "Warning", message: "no validation: everySteps is 0" }
  * ```
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { FailureCounts } from "../../base/statistics/failureCounts.ts"
 import { LogLevel } from "./logLevel.ts"
 

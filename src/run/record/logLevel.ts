@@ -1,5 +1,5 @@
 /** The levels of a run's log, for its sinks and settings. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /** The level of `run.log` and of the terminal. A log of one level also shows the levels after it in this list. */
 export const LogLevel = Schema.Literals(["DEBUG", "INFO", "WARN", "ERROR"])

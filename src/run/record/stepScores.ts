@@ -1,5 +1,6 @@
 /** The sink (a receiver of a run's events) for scores of language-model agents, and the Schema of their lines. */
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { trainScores, validationScores } from "../Layout.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
 import type { Sink } from "./Recorder.ts"

@@ -9,7 +9,8 @@
  * const same = yield* readAttachment("validation", attachment) // where the job is done
  * ```
  */
-import { Effect, type FileSystem, Schema, type Scope } from "effect"
+import { Effect, type FileSystem, type Scope } from "effect"
+import * as Schema from "effect/Schema"
 import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { readBytes } from "../../base/config/files.ts"
 import { sha256 } from "../../base/config/sha256.ts"

@@ -3,7 +3,8 @@
  * other. A training that a config describes is sent as its config. A training that is made in code cannot be sent: instead,
  * the other machines load the same program, and refuse another version of it.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { isPlain, isSecret, type Override, type Plain, toSnakeCase, variableIn } from "../../base/config/Config.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import { utf8 } from "../../base/config/utf8.ts"

@@ -2,7 +2,8 @@
  * Lets a training do jobs for other machines instead of training. A worker runs the training's own Effect with the service
  * `Serving`. When the training is set up, it passes the code of its jobs to this service, and waits until it is interrupted.
  */
-import { Context, Deferred, Effect, Exit, type FileSystem, Schema, type Scope } from "effect"
+import { Context, Deferred, Effect, Exit, type FileSystem, type Scope } from "effect"
+import * as Schema from "effect/Schema"
 import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
 import type { Handler } from "../../spread/cluster/Dispatcher.ts"

@@ -6,7 +6,9 @@
  * Temporary names start with a dot: `.NAME.tmp` or `.NAME.WRITER.tmp` is being written or removed, `.NAME.old` was replaced by a
  * new NAME.
  */
-import { type Context, Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
+import { type Context, Effect, Path, type PlatformError, Scope } from "effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Stream from "effect/Stream"
 import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../base/config/files.ts"
 import { blocksOf } from "./blocks.ts"
 import { type RefusedLinks, refuseLinkOnPath } from "./links.ts"

@@ -8,7 +8,9 @@
  * new TextDecoder().decode(files.get(`${result.runDir}/metrics.json`))
  * ```
  */
-import { Clock, Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
+import { Clock, Context, Effect, Layer, Path, type PlatformError, type Scope } from "effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Schema from "effect/Schema"
 import { type FileError, makeFolder } from "../../base/config/files.ts"
 import { fenced, takeFence } from "./fence.ts"
 import { type FileTree, onDisk } from "./FileTree.ts"

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { codeOf, type PlatformFailure, shownPath, systemMessage } from "../../base/config/files.ts"
 
 /**

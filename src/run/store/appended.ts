@@ -1,5 +1,7 @@
 /** Hashes the growing files of a run block by block, so that a resume can detect changed files. */
-import { Effect, Schema, Stream } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import { sha256 } from "../../base/config/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
 import { utf8 } from "../../base/config/utf8.ts"

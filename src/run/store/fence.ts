@@ -13,7 +13,9 @@
  * yield* tree.write("metrics.json", text) // fails if another process has opened the run since
  * ```
  */
-import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
+import { Effect, Option, Path, PlatformError } from "effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Schema from "effect/Schema"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { codeOf, lostLease, mostBytes, type PlatformFailure, readText, shownPath } from "../../base/config/files.ts"
 import { prettyJson } from "../../base/config/text.ts"

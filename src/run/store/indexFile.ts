@@ -6,7 +6,8 @@
  * RLtools' viewer reads this file, too. It assumes that every path with four levels is the folder of a run, and fails if a
  * file is at this level or above. So this library writes files only inside of runs' folders, and makes links at other levels.
  */
-import { Effect, FileSystem, Path } from "effect"
+import { Effect, Path } from "effect"
+import * as FileSystem from "effect/FileSystem"
 import { mostBytes, namesIn, readText, statOf } from "../../base/config/files.ts"
 import { fromPath } from "../identifier.ts"
 import type { Owner } from "./lock.ts"

@@ -3,7 +3,8 @@
  * a resumed run would append to them, empty them, or delete what is beside them. The only links that a run makes are those
  * named `latest`, which point to a checkpoint beside them. Links above the folder of the run, such as `results`, are the user's.
  */
-import { Effect, FileSystem, Path, type PlatformError } from "effect"
+import { Effect, Path, type PlatformError } from "effect"
+import * as FileSystem from "effect/FileSystem"
 import { FileError } from "../../base/config/files.ts"
 import * as Layout from "../Layout.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"

@@ -1,5 +1,6 @@
 /** Holds the lock file of a run (`run.lock`) or sweep (`sweep.lock`), so that only one process writes its folder. */
-import { Effect, FileSystem, type PlatformError } from "effect"
+import { Effect, type PlatformError } from "effect"
+import * as FileSystem from "effect/FileSystem"
 import { type FileError, mostBytes, readText } from "../../base/config/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 

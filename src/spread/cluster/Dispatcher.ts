@@ -24,7 +24,8 @@
  * const nine = yield* dispatcher.run(square, { of: 3 }, Effect.succeed(3 * 3))
  * ```
  */
-import { Context, Effect, Layer, Schema, Semaphore } from "effect"
+import { Context, Effect, Layer, Semaphore } from "effect"
+import * as Schema from "effect/Schema"
 import { WorkerError } from "../workers/WorkerError.ts"
 
 /** A kind of work that may be done on another machine. */

@@ -2,7 +2,8 @@
  * Defines the messages of OpenEnv, the protocol by which environments are served over WebSockets: a client sends `reset`,
  * `step`, `state` and `close`, and the server answers each of the first three.
  */
-import { Option, Schema } from "effect"
+import { Option } from "effect"
+import * as Schema from "effect/Schema"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { jsonOf, jsonValue, messageOf, oneLine, shortened, visible } from "../../base/config/text.ts"
 

@@ -1,5 +1,5 @@
 /** Declares the settings of a server of OpenEnv, which data sets and envs share. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, positiveBelow, withDefault } from "../../base/config/fields.ts"
 
 const isAddress = (text: string): boolean => {

@@ -1,5 +1,5 @@
 /** Declares the error of work in another process, thread or machine: the worker was lost, or reports why it cannot work. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /**
  * Reports that a worker (the process of a rank, the thread of an engine, a machine of a cluster) did not do its work. The

@@ -3,7 +3,8 @@
  * files of this folder implement the service as Layers. Learners and policies call `compile` once and then run the
  * program many times. This file itself uses no device.
  */
-import { Context, Effect, Record, Schema, type Scope } from "effect"
+import { Context, Effect, Record, type Scope } from "effect"
+import * as Schema from "effect/Schema"
 import { attempt } from "../../base/config/attempt.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 /**
  * Reports that a graph cannot be built or compiled. It names the op, the shapes of its inputs, and the line of user

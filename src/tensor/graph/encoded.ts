@@ -9,7 +9,7 @@
  * tensors[positionOf(loss)] // an equal tensor
  * ```
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { GraphError } from "./GraphError.ts"
 import { rebuilt } from "./rebuilt.ts"
 import { sizeOf, type Tensor, type TensorData, topologicalOrder } from "./Tensor.ts"

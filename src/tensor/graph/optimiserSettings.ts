@@ -2,7 +2,7 @@
  * Declares the setting that chooses an optimiser, by a name with options, and makes the optimiser. Algorithms have such
  * a setting.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { fraction, nonNegative, positive } from "../../base/config/fields.ts"
 import * as Optimisers from "./optimisers.ts"
 import type { ParameterLayout } from "./Parameters.ts"

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, fraction, nonNegative, withDefault } from "../../base/config/fields.ts"
 import { fail } from "./ops/core.ts"
 

@@ -3,7 +3,8 @@
  * optimiser and random numbers. Any algorithm that plays rollouts of a fixed number of steps can be used, such as PPO
  * and DQN.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { ConfigError, decode, type Plain } from "../../../base/config/Config.ts"
 import type { Algorithm, ConfiguredAlgorithm } from "../../learner/Algorithm.ts"
 import { learnerOf } from "../../learner/learnerOf.ts"

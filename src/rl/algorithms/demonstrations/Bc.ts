@@ -3,7 +3,8 @@
  * in memory. A step of the run is a demonstrated step that the policy learns from; the env is played only in
  * validations.
  */
-import { Effect, Schema, type Scope, Struct } from "effect"
+import { Effect, type Scope, Struct } from "effect"
+import * as Schema from "effect/Schema"
 import { Backend } from "../../../tensor/backend/Backend.ts"
 import { bounded, nonNegative, withDefault } from "../../../base/config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"

@@ -3,7 +3,8 @@
  * have done. Behaviour cloning learns from all of these answers. So the learner is shown what to do after its own mistakes,
  * in states that an expert alone never visits.
  */
-import { Effect, Schema, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
+import * as Schema from "effect/Schema"
 import type { Backend } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, fraction, withDefault } from "../../../base/config/fields.ts"

@@ -3,7 +3,8 @@
  * the steps of demonstrations from those of the policy's own rollouts. The policy is rewarded for steps that look like
  * demonstrated ones; it never sees the env's rewards.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"

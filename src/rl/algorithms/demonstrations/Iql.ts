@@ -4,7 +4,8 @@
  * the value of a state is an expectile of the values of the actions that the data have there, and the policy imitates
  * the better ones of these actions.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
 import type * as Distributions from "../../../tensor/graph/distributions.ts"

@@ -4,7 +4,8 @@
  * pairs of opposites. No gradient is computed, so this is a baseline for algorithms that compute one. The variations
  * that play at the same time are the members of a population.
  */
-import { Effect, Schema, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
+import * as Schema from "effect/Schema"
 import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, layers, nonNegative, positive, withDefault } from "../../../base/config/fields.ts"

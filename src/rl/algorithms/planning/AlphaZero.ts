@@ -4,7 +4,8 @@
  * its policy from the shares of the search's visits, its value from the outcomes of the episodes. It works for one
  * player, and, with a discount of −1, for two who take turns in an env such as `TicTacToe.selfPlay`.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"

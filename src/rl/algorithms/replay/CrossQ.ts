@@ -3,7 +3,8 @@
  * renormalisation. The critics value the transitions and their next states in one batch, so that the statistics are those of
  * both. The critics are wide, and the actor learns in every third update.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { ConfigError } from "../../../base/config/Config.ts"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"

@@ -3,7 +3,7 @@
  * whose actor climbs the critic's gradient. It is TD3 without its three corrections: there is only one critic, no noise
  * on target actions, and the actor learns in every update. So this file uses TD3's networks, learner and update.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Td3 from "./Td3.ts"
 

@@ -3,7 +3,8 @@
  * return, and the smaller value of two critics counts. A critic computes the values of all actions at once, so expectations
  * over the policy are sums over actions, and nothing has to be drawn for them.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Distributions from "../../../tensor/graph/distributions.ts"
 import * as Initialisers from "../../../tensor/graph/initialisers.ts"

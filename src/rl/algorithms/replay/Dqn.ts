@@ -5,7 +5,8 @@
  * memory, which learns from sequences of steps as in R2D2 (Kapturowski et al. 2019,
  * openreview.net/forum?id=r1lyTjAqYX), in one process. The losses, with their targets, are in `rl/losses/dqnLosses.ts`.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { ConfigError } from "../../../base/config/Config.ts"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"

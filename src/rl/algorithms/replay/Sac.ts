@@ -3,7 +3,8 @@
  * its return, two critics, of whose values the smaller one counts, and a temperature that keeps the entropy at a
  * target.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
 import * as Distributions from "../../../tensor/graph/distributions.ts"

@@ -2,7 +2,8 @@
  * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): DDPG with two critics, of
  * whose values the smaller one counts, noise on target actions, and an actor that learns less often than its critics.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
 import * as Distributions from "../../../tensor/graph/distributions.ts"

@@ -3,7 +3,8 @@
  * place of its mean. The target leaves out the highest quantiles of all critics together, because those overestimate. Actor,
  * temperature and learner are SAC's own.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { ConfigError } from "../../../base/config/Config.ts"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"

@@ -4,7 +4,7 @@
  * the network has a memory. Curiosity and UNREAL extend A2C with the fields, the loss and the phase that this file
  * exports.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"

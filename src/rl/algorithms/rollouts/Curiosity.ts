@@ -4,7 +4,8 @@
  * features describe what the agent can influence. A forward model predicts the next features from the features and the
  * action; its error is the bonus, a reward for surprising transitions.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Layers from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"

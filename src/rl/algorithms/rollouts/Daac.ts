@@ -3,7 +3,8 @@
  * learns in one pass over each rollout; the critic has another network and learns in many passes. The policy's network
  * also learns to predict advantages, because these depend less on the look of a level of the env than values do.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Initialisers from "../../../tensor/graph/initialisers.ts"
 import * as Layers from "../../../tensor/graph/layers.ts"

@@ -3,7 +3,8 @@
  * envs ε-greedily for a few steps, then learns from exactly these steps. The online network chooses the action after
  * the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"

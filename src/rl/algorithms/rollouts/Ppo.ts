@@ -21,7 +21,7 @@
  *   life, firing to reset, and grey scaled-down frames. `rl/env/Normalise.ts`: normalised and clipped observations and rewards
  *   (`normalize` of `Train.run`) for continuous control.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"

@@ -1,5 +1,6 @@
 /** RANDAL is PPO with the bonus of RND and the auxiliary tasks of UNREAL. It needs images and discrete actions. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/withFeatures.ts"

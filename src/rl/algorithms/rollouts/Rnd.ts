@@ -4,7 +4,8 @@
  * error means that the observation is new, so the error is a bonus: an additional reward. The bonus has its own critic,
  * because it has its own discount and its returns need not end with the episode.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Initialisers from "../../../tensor/graph/initialisers.ts"
 import * as Layers from "../../../tensor/graph/layers.ts"

@@ -4,7 +4,8 @@
  * policy allows; a line search makes sure that the limit holds and that the surrogate objective grows. So there is no
  * step size to tune. The critic learns by gradient steps on minibatches.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"

@@ -2,7 +2,8 @@
  * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C whose network also learns to control pixels, to predict
  * rewards, and to value earlier steps again. With `lstm` it has a memory. UNREAL needs images and discrete actions.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/withFeatures.ts"

@@ -3,7 +3,7 @@
  * envs whose observations are maps of shape [planes, height, width], through which the agent has to find a path.
  * Behaviour cloning can train such a network, too: `Bc.make(demonstrations, { planning: {} })`.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/onPolicy.ts"

@@ -1,7 +1,8 @@
 /**
  * Declares the config options of envs that run in other programs, and the service `ForeignEnvs` that makes such envs.
  */
-import { Context, type Effect, Schema } from "effect"
+import { Context, type Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 import type { Env } from "../Env.ts"
 import { type EnvError, invalid } from "../../../base/EnvError.ts"

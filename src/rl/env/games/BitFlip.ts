@@ -7,7 +7,7 @@
  * Actions: the bit to flip. The observation's parts: `observation` and `achieved_goal` are the bits, `desired_goal` is
  * the goal.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, intBetween } from "../../../base/config/fields.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { Env } from "../Env.ts"

@@ -7,7 +7,7 @@
  * vector in the first step, later zeros; 1 in the last step, else 0; and a random number from −1 to 1. The only reward
  * is 1 for the right cue in the last step.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { intBetween } from "../../../base/config/fields.ts"
 import * as Env from "../Env.ts"
 import { checkOptions, checkWhole } from "../../../base/EnvError.ts"

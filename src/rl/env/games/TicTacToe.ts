@@ -10,7 +10,7 @@
  * Actions: the nine places. The observation is two planes (grids of zeros and ones) of 3 × 3: the stones of the player
  * whose turn it is, and those of the other player.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import {
   isFull,

@@ -8,7 +8,7 @@
  * `ApplePickerDeterministic-v0` has 20 apples, and all its episodes begin in the same state. The observation's planes
  * (grids of zeros and ones): agent, apple, hedge.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, intBetween } from "../../../base/config/fields.ts"
 import * as G from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"

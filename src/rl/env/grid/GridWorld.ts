@@ -6,7 +6,7 @@
  * Actions: the eight neighbours, clockwise from up. The observation's planes (grids of zeros and ones): obstacle,
  * goal, agent.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, fraction } from "../../../base/config/fields.ts"
 import * as G from "../../../tensor/graph/ops.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"

@@ -7,7 +7,7 @@
  * Actions: up, down, left, right. The observation's planes (grids of zeros and ones): wall, door, goal, key (a held key
  * is at the agent's place), agent.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, intBetween } from "../../../base/config/fields.ts"
 import * as G from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"

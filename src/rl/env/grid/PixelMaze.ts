@@ -8,7 +8,7 @@
  * Actions: up, down, left, right. The observation's planes (grids of zeros and ones) are the colours red, green and
  * blue.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, intBetween } from "../../../base/config/fields.ts"
 import { stream, type Stream } from "../../../base/rng/Rng.ts"
 import { checkOptions, EnvError } from "../../../base/EnvError.ts"

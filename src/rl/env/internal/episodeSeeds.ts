@@ -1,5 +1,5 @@
 /** Gives each episode of a batch its own random numbers, and saves where they come from. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { jsonText } from "../../../base/config/jsonText.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { invalid } from "../../../base/EnvError.ts"

@@ -7,7 +7,8 @@
  * env: { name: OpenEnv, url: "http://127.0.0.1:8000" }
  * ```
  */
-import { Effect, Schema, Scope } from "effect"
+import { Effect, Scope } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, withDefault } from "../../../base/config/fields.ts"
 import { toSnakeCase } from "../../../base/config/Config.ts"
 import { isPlain, type Plain } from "../../../base/config/plain.ts"

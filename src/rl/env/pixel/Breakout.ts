@@ -7,7 +7,7 @@
  * ball, trail (the ball's last place), brick. Unlike in MinAtar, a new episode forgets the last action, so that each
  * episode can be replayed alone.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { fraction } from "../../../base/config/fields.ts"
 import { checkOptions } from "../../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"

@@ -6,7 +6,7 @@
  *
  * Actions: left, stay, right. The observation's planes (grids of zeros and ones): ball, paddle.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { fraction } from "../../../base/config/fields.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { checkOptions } from "../../../base/EnvError.ts"

@@ -1,5 +1,5 @@
 /** Declares the settings that off-policy algorithms share: option interfaces for users, fields for config Schemas. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../../base/config/fields.ts"

@@ -1,5 +1,6 @@
 /** Defines the temperature of soft actor-critic, the weight of the policy's entropy: a number, or one that is learned. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { positive, withDefault } from "../../../base/config/fields.ts"
 import { add, exp, mean, state } from "../../../tensor/graph/ops.ts"

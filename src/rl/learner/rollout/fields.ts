@@ -1,5 +1,6 @@
 /** Declares the settings that on-policy algorithms share: option interfaces for users, fields for config Schemas. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, discount, nonNegative, withDefault } from "../../../base/config/fields.ts"
 import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"

@@ -1,5 +1,6 @@
 /** Declares the layers of networks as plain data, which configs can hold, and their Schema. It builds no graphs. */
-import { Predicate, Schema } from "effect"
+import { Predicate } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, codeTitle, nonNegative, positive, units } from "../../../base/config/fields.ts"
 import { GraphError } from "../../../tensor/graph/GraphError.ts"
 import type { Declaration } from "../../../tensor/graph/Parameters.ts"

@@ -6,7 +6,8 @@
  * Each job computes the policy for as many rows as the whole batch has, because the bits of a matrix product may depend
  * on its size. So spreading pays off if the steps of the env cost more than the policy.
  */
-import { Clock, Effect, Schema, Semaphore } from "effect"
+import { Clock, Effect, Semaphore } from "effect"
+import * as Schema from "effect/Schema"
 import { WorkerError } from "../../../spread/workers/WorkerError.ts"
 import { BackendError } from "../../../tensor/backend/Backend.ts"
 import { Dispatcher, type Handler, handler, job } from "../../../spread/cluster/Dispatcher.ts"

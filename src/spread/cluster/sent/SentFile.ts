@@ -2,7 +2,7 @@
  * Defines the Schema of a file on which a job depends. A job carries only the path and the digest of the file, not its
  * content: each machine has its own copy.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 
 export const SentFile = Schema.Struct({
   /** The path, relative if it is below the working directory, which may differ between machines. */

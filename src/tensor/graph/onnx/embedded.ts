@@ -3,7 +3,8 @@
  * library can compile its programs on every backend, without an ONNX runtime. The metadata names the model's initializers
  * instead of repeating their numbers, so the weights are in the file once.
  */
-import { Record, Schema } from "effect"
+import { Record } from "effect"
+import * as Schema from "effect/Schema"
 import { jsonText } from "../../../base/config/jsonText.ts"
 import { fieldsOf } from "../../../base/formats/protobuf.ts"
 import { utf8 } from "../../../base/config/utf8.ts"

@@ -3,7 +3,8 @@
  * upright, minus a cost of the torques; an episode ends when it falls, or after 1,000 steps. Its model and its rules are those
  * of Gymnasium's v5.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { checkOptions } from "../../../../base/EnvError.ts"
 import type { Env } from "../../Env.ts"
 import { withRecipe } from "../../recipe.ts"

@@ -3,7 +3,8 @@
  * by the time step, and 1, minus costs of the torques and of contact forces; an episode has 1,000 steps. Its model and its rules are
  * those of Gymnasium's v5.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { checkOptions } from "../../../../base/EnvError.ts"
 import type { Env } from "../../Env.ts"
 import { withRecipe } from "../../recipe.ts"

@@ -3,7 +3,8 @@
  * minus costs of the tip's distance from its highest point and of the poles' speeds; an episode ends when the tip falls, or after
  * 1,000 steps. Its model and its rules are those of Gymnasium's v5.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { cos, sin } from "../../../../base/rng/Elementary.ts"
 import { checkOptions } from "../../../../base/EnvError.ts"
 import type { Env } from "../../Env.ts"

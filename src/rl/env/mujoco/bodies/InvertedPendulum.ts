@@ -2,7 +2,8 @@
  * InvertedPendulum-v5: a cart on a rail balances a pole, by a force on the cart. The reward is 1 for each step in which the pole
  * is nearly upright; an episode ends when it falls, or after 1,000 steps. Its model and its rules are those of Gymnasium's v5.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { checkOptions } from "../../../../base/EnvError.ts"
 import type { Env } from "../../Env.ts"
 import { withRecipe } from "../../recipe.ts"

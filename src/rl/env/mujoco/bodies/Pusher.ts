@@ -3,7 +3,8 @@
  * cylinder and from the cylinder to the goal, and minus a cost of the torques; an episode has 100 steps. Its model and its rules are
  * those of Gymnasium's v5.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { checkOptions } from "../../../../base/EnvError.ts"
 import type { Env } from "../../Env.ts"
 import { withRecipe } from "../../recipe.ts"

@@ -2,7 +2,8 @@
  * Reacher-v5: an arm of two links on a table brings its tip to a target, by the torques of two joints. The reward is minus the
  * distance and minus a cost of the torques; an episode has 50 steps. Its model and its rules are those of Gymnasium's v5.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { cos, sin } from "../../../../base/rng/Elementary.ts"
 import { checkOptions } from "../../../../base/EnvError.ts"
 import type { Env } from "../../Env.ts"

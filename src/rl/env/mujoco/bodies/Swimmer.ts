@@ -2,7 +2,8 @@
  * Swimmer-v5: a chain of three links swims along the x axis, by the torques of two joints. The reward is its speed minus a cost
  * of the torques; an episode has 1,000 steps. Its model and its rules are those of Gymnasium's v5.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import * as Schema from "effect/Schema"
 import { checkOptions } from "../../../../base/EnvError.ts"
 import type { Env } from "../../Env.ts"
 import { withRecipe } from "../../recipe.ts"

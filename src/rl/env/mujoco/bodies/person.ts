@@ -1,5 +1,5 @@
 /** The model of Humanoid and of HumanoidStandup: one stands, the other lies on its back. What both observe is the same. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import type { MujocoWorld } from "../Mujoco.ts"
 import { type Attributes, capsule, hinge, type Part, plane, sphere, type Vector, type World } from "../mjcf.ts"
 import { flag, here, joined, skin, weight } from "./shared.ts"

@@ -1,5 +1,5 @@
 /** What the bodies of this folder share: directions, colours and joints of their models, noise, costs, and their options. */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { real, limit } from "../../../../base/config/fields.ts"
 import type { Stream } from "../../../../base/rng/Rng.ts"
 import { box, type Box } from "../../Space.ts"

@@ -11,6 +11,7 @@ import { paint } from "../src/rl/env/ui/canvas.ts"
 import { cartPole } from "../src/rl/env/ui/cartPole.ts"
 import { doubleIntegrator } from "../src/rl/env/ui/doubleIntegrator.ts"
 import { lander } from "../src/rl/env/ui/lander.ts"
+import { memoryChain } from "../src/rl/env/ui/memoryChain.ts"
 import { mountainCar } from "../src/rl/env/ui/mountainCar.ts"
 import { pendulum } from "../src/rl/env/ui/pendulum.ts"
 import { scene } from "../src/rl/env/ui/scene.ts"
@@ -32,7 +33,7 @@ const tidy = (value: unknown): string =>
 
 /** Returns the source texts by their names in `pageText.ts`. */
 export const pageTexts = (): Readonly<Record<string, string>> => {
-  const drawings = { acrobot, cartPole, doubleIntegrator, lander, mountainCar, pendulum, scene }
+  const drawings = { acrobot, cartPole, doubleIntegrator, lander, memoryChain, mountainCar, pendulum, scene }
   const values = {
     brushOf,
     stageOf,

@@ -1,7 +1,7 @@
 /**
  * Defines the graph form of an env: its step as an expression of tensors over many copies at once. With it, a backend
  * plays whole rollouts in one program, so that no step passes through JavaScript. `graphOf` returns the form of an env;
- * CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one.
+ * CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one.
  *
  * @example
  * ```ts

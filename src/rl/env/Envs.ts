@@ -19,8 +19,10 @@ import * as DoubleIntegrator from "./control/DoubleIntegrator.ts"
 import * as Lander from "./control/Lander.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "../../base/EnvError.ts"
+import * as MemoryChain from "./games/MemoryChain.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as ApplePicker from "./grid/ApplePicker.ts"
+import * as DeepSea from "./grid/DeepSea.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
 import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
@@ -74,6 +76,10 @@ const plain: ReadonlyArray<Env> = [
   PixelMaze.env,
   ApplePicker.env,
   ApplePicker.deterministic,
+  DeepSea.env,
+  DeepSea.large,
+  DeepSea.stochastic,
+  MemoryChain.env,
   TicTacToe.env,
   TicTacToe.optimal,
   TicTacToe.selfPlay,

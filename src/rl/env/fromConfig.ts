@@ -22,6 +22,7 @@ import type { Env } from "./Env.ts"
 import { EnvError } from "../../base/EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"
 import * as BitFlip from "./games/BitFlip.ts"
+import * as MemoryChain from "./games/MemoryChain.ts"
 import * as RepeatCue from "./games/RepeatCue.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as ApplePicker from "./grid/ApplePicker.ts"
@@ -36,6 +37,7 @@ import * as InvertedPendulum from "./mujoco/bodies/InvertedPendulum.ts"
 import * as InvertedDoublePendulum from "./mujoco/bodies/InvertedDoublePendulum.ts"
 import * as Humanoid from "./mujoco/bodies/Humanoid.ts"
 import * as HumanoidStandup from "./mujoco/bodies/HumanoidStandup.ts"
+import * as DeepSea from "./grid/DeepSea.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
 import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
@@ -186,6 +188,8 @@ const makers: Readonly<Record<string, Maker>> = {
   Catch: maker(Catch.CatchOptions, Catch.make),
   BitFlip: maker(BitFlip.BitFlipOptions, BitFlip.make),
   RepeatCue: maker(RepeatCue.RepeatCueOptions, RepeatCue.make),
+  DeepSea: maker(DeepSea.DeepSeaOptions, DeepSea.make),
+  MemoryChain: maker(MemoryChain.MemoryChainOptions, MemoryChain.make),
   TicTacToe: maker(TicTacToe.TicTacToeOptions, TicTacToe.make),
   HalfCheetah: maker(HalfCheetah.HalfCheetahOptions, HalfCheetah.make),
   Hopper: maker(Hopper.HopperOptions, Hopper.make),

@@ -8,8 +8,10 @@ import * as Batch from "../../../src/rl/env/Batch.ts"
 import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
 import * as Pendulum from "../../../src/rl/env/classic/Pendulum.ts"
 import type { Env } from "../../../src/rl/env/Env.ts"
+import * as MemoryChain from "../../../src/rl/env/games/MemoryChain.ts"
 import { type EnvGraph, graphOf } from "../../../src/rl/env/EnvGraph.ts"
 import * as ApplePicker from "../../../src/rl/env/grid/ApplePicker.ts"
+import * as DeepSea from "../../../src/rl/env/grid/DeepSea.ts"
 import * as GridWorld from "../../../src/rl/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../../src/rl/env/grid/KeyDoor.ts"
 import { sizeOf } from "../../../src/rl/env/Space.ts"
@@ -33,6 +35,8 @@ const cases: ReadonlyArray<readonly [Env, number, number]> = [
   [KeyDoor.make({ size: 5 }), 300, 0],
   [KeyDoor.make({ size: 9, rooms: 3, maxSteps: 200 }), 300, 0],
   [ApplePicker.make({ size: 8, apples: 5 }), 300, 0],
+  [DeepSea.make({ size: 6 }), 60, 0],
+  [MemoryChain.make({ length: 3, bits: 4 }), 60, 1e-6],
 ]
 
 const numEnvs = 16

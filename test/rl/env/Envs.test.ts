@@ -1,9 +1,11 @@
 import { assert, describe, it } from "vitest"
 import { builtIn, byId } from "../../../src/rl/env/Envs.ts"
 import * as BitFlip from "../../../src/rl/env/games/BitFlip.ts"
+import * as MemoryChain from "../../../src/rl/env/games/MemoryChain.ts"
 import * as RepeatCue from "../../../src/rl/env/games/RepeatCue.ts"
 import * as TicTacToe from "../../../src/rl/env/games/TicTacToe.ts"
 import * as ApplePicker from "../../../src/rl/env/grid/ApplePicker.ts"
+import * as DeepSea from "../../../src/rl/env/grid/DeepSea.ts"
 import * as GridWorld from "../../../src/rl/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../../src/rl/env/grid/KeyDoor.ts"
 import * as PixelMaze from "../../../src/rl/env/grid/PixelMaze.ts"
@@ -38,7 +40,19 @@ describe("byId", () => {
 })
 
 describe("the options of a built-in env, in code without types", () => {
-  const modules = { ApplePicker, BitFlip, Breakout, Catch, GridWorld, KeyDoor, PixelMaze, RepeatCue, TicTacToe }
+  const modules = {
+    ApplePicker,
+    BitFlip,
+    Breakout,
+    Catch,
+    DeepSea,
+    GridWorld,
+    KeyDoor,
+    MemoryChain,
+    PixelMaze,
+    RepeatCue,
+    TicTacToe,
+  }
 
   it.each(Object.entries(modules))("of %s have only keys that it knows", (name, { make }) => {
     const { message } = envError(() => make(JSON.parse('{"unheardOf": 4}')))

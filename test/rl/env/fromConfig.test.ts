@@ -9,8 +9,10 @@ import * as Pendulum from "../../../src/rl/env/classic/Pendulum.ts"
 import type * as Env from "../../../src/rl/env/Env.ts"
 import { builtIn, envConfigOf } from "../../../src/rl/env/Envs.ts"
 import { fromConfig } from "../../../src/rl/env/fromConfig.ts"
+import * as MemoryChain from "../../../src/rl/env/games/MemoryChain.ts"
 import * as TicTacToe from "../../../src/rl/env/games/TicTacToe.ts"
 import * as ApplePicker from "../../../src/rl/env/grid/ApplePicker.ts"
+import * as DeepSea from "../../../src/rl/env/grid/DeepSea.ts"
 import * as GridWorld from "../../../src/rl/env/grid/GridWorld.ts"
 import * as PixelMaze from "../../../src/rl/env/grid/PixelMaze.ts"
 import * as KeyDoor from "../../../src/rl/env/grid/KeyDoor.ts"
@@ -24,6 +26,9 @@ const made: ReadonlyArray<Env.Env> = [
   GridWorld.make({ size: 9, density: 0.1 }),
   ApplePicker.make({ size: 12, apples: 3, layoutSeed: 4 }),
   PixelMaze.make({ layoutSeed: 2, layouts: 5, apples: 1, maxSteps: 30 }),
+  DeepSea.make({ size: 6, stochastic: true, moveCost: 0.02, mappingSeed: 7 }),
+  DeepSea.make({ randomActions: false }),
+  MemoryChain.make({ length: 4, bits: 3 }),
   Breakout.make({ stickiness: 0 }),
   Catch.make({ stickiness: 0.5, ramps: false }),
   TicTacToe.make({ opponent: "optimal" }),

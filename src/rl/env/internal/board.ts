@@ -34,6 +34,8 @@ export interface BoardGame extends Pick<
   readonly recipe?: { readonly name: string; readonly options: object }
   /** The names of the planes of an observation. */
   readonly planes: ReadonlyArray<string>
+  /** The shape of an observation. Default: [planes, size, size], an image. */
+  readonly shape?: ReadonlyArray<number>
   /** The number of rows, which is also the number of columns. */
   readonly size: number
   /** The number of actions, which are the integers from 0. */
@@ -47,7 +49,7 @@ export type BoardEnv = Env<Int32Array, Discrete, Box>
 
 /** Makes the env of a game. Its `batch` keeps all states in one array. */
 export const boardEnv = (game: BoardGame): BoardEnv => {
-  const { recipe, planes, size, actions, rules, graph, ...definition } = game
+  const { recipe, planes, size, shape = [planes.length, size, size], actions, rules, graph, ...definition } = game
   const { stateSize } = rules
   const observationSize = planes.length * size * size
   const observe = (state: Int32Array): Float32Array => {
@@ -90,7 +92,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
 
   const env: BoardEnv = make({
     ...definition,
-    observationSpace: box(0, 1, [planes.length, size, size]),
+    observationSpace: box(0, 1, shape),
     actionSpace: discrete(actions),
     reset: (random) => {
       const state = new Int32Array(stateSize)

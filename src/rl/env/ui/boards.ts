@@ -83,6 +83,18 @@ export const applePicker: BoardGame = {
   },
 }
 
+/** After the last step the diver is below the last row. */
+export const deepSea: BoardGame = {
+  source: pageText.deepSea,
+  look: ([over, row, column], { rows, columns }) => ({
+    pieces: [
+      ["goal", rows - 1, columns - 1],
+      ["agent", Math.min(row, rows - 1), column],
+    ],
+    note: over === 1 ? "at the ground" : `row ${row + 1} of ${rows}`,
+  }),
+}
+
 /** In self-play (`turns` is true) the numbers of stones tell which player is next. */
 export const ticTacToe: BoardGame = {
   source: pageText.ticTacToe,

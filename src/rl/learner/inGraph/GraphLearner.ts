@@ -288,7 +288,8 @@ const formOf = <C extends Columns>({ name, task, actor, exploration, features, f
   const refused = refuse(name)
   const { graph, maxSteps = Infinity } = task
   if (graph === undefined) {
-    const envs = "CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one, with any time limit"
+    const envs =
+      "CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one, with any time limit"
     return refused("rollouts", `"graph" needs an env with a graph form; ${envs}. Use "envs" for other envs`)
   }
   const { observationSpace, actionSpace } = task

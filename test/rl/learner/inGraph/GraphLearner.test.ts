@@ -140,7 +140,7 @@ describe("rollouts in the graph", () => {
       const algorithm = Ppo.make({ rollouts: "graph" })
       assert.strictEqual(
         yield* messageOf({ env: Wrapper.scaleReward(CartPole.env, 2), algorithm }),
-        'Train.run: algorithm.rollouts: "graph" needs an env with a graph form; CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one, with any time limit. Use "envs" for other envs',
+        'Train.run: algorithm.rollouts: "graph" needs an env with a graph form; CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one, with any time limit. Use "envs" for other envs',
       )
       assert.strictEqual(
         yield* messageOf({ env: CartPole.env, algorithm: Ppo.make({ rollouts: "graph", lstm: 8 }) }),

@@ -81,6 +81,6 @@ export const guide: ReadonlyArray<Topic> = [
   },
   {
     title: "Behind it",
-    pages: { architecture: "Architecture", proofs: "Proofs" },
+    pages: { architecture: "Architecture", proofs: "Proofs", scores: "Scores", "scores/runs": "Scores: all trainings" },
   },
 ]

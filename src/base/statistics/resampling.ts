@@ -55,11 +55,28 @@ export interface Resampling {
 export const bootstrap = (
   values: ReadonlyArray<number>,
   statistic: (values: ReadonlyArray<number>) => number,
+  how: Resampling = {},
+): readonly [number, number] => stratifiedBootstrap([values], ([sampled]) => statistic(sampled), how)
+
+/**
+ * Computes a confidence interval of a statistic of several groups of values, such as the scores of an algorithm's trainings in
+ * each of several envs, by the stratified bootstrap (Agarwal et al. 2021): as `bootstrap`, but each sample draws from every group
+ * as many values as it has, so that no group weighs more than another by chance.
+ *
+ * @example
+ * ```ts
+ * const scores = [[0.8, 0.9, 0.7], [0.2, 0.4, 0.3]] // of three trainings in each of two envs
+ * stratifiedBootstrap(scores, (sampled) => interquartileMean(sampled.flat())) // [0.475, 0.625]
+ * ```
+ */
+export const stratifiedBootstrap = (
+  strata: ReadonlyArray<ReadonlyArray<number>>,
+  statistic: (strata: ReadonlyArray<ReadonlyArray<number>>) => number,
   { resamples = 2000, confidence = 0.95, seed = 0 }: Resampling = {},
 ): readonly [number, number] => {
-  const random = stream(seed, "bootstrap", values.length)
+  const random = stream(seed, "bootstrap", strata.flat().length)
   const statistics = Float64Array.from({ length: resamples }, () =>
-    statistic(values.map(() => values[random.integer(values.length)])),
+    statistic(strata.map((values) => values.map(() => values[random.integer(values.length)]))),
   ).sort()
   return [quantile(statistics, (1 - confidence) / 2), quantile(statistics, (1 + confidence) / 2)]
 }

@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { bootstrap, interquartileMean } from "../../../src/base/statistics/resampling.ts"
+import { bootstrap, interquartileMean, stratifiedBootstrap } from "../../../src/base/statistics/resampling.ts"
 import { aggregate, aggregateCurves } from "../../../src/base/statistics/statistics.ts"
 
 const values = fc.array(fc.double({ min: -1000, max: 1000, noNaN: true }), { minLength: 1, maxLength: 30 })
@@ -39,6 +39,32 @@ describe("a bootstrap interval", () => {
         assert.deepEqual(aggregate(given), aggregate(given))
         const { low, high, iqm } = aggregate(given.map(() => 7))
         assert.deepEqual([low, iqm, high], [7, 7, 7])
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  it("that is stratified draws from each group as many values as it has", () => {
+    const mean = (all: ReadonlyArray<number>): number => all.reduce((sum, one) => sum + one, 0) / all.length
+    const group = Array.from({ length: 50 }, (_, index) => (index % 2 === 0 ? 1 : -1))
+    // The distance of the groups does not widen the interval: that of 100 values of deviation 1 is ± 1.96 / 10.
+    const [low, high] = stratifiedBootstrap([group, group.map((value) => value + 100)], (all) => mean(all.flat()))
+    assert.closeTo(low, 50 - 0.196, 0.03)
+    assert.closeTo(high, 50 + 0.196, 0.03)
+    fc.assert(
+      fc.property(values, fc.array(fc.integer({ min: -9, max: 9 }), { minLength: 1, maxLength: 4 }), (given, equal) => {
+        const how = { resamples: 50 }
+        assert.deepEqual(
+          stratifiedBootstrap([given], ([all]) => interquartileMean(all), how),
+          bootstrap(given, interquartileMean, how),
+        )
+        // Groups of equal values leave nothing to chance.
+        const constant = mean(equal)
+        const strata = equal.map((value) => [value, value])
+        assert.deepEqual(
+          stratifiedBootstrap(strata, (all) => mean(all.flat()), how),
+          [constant, constant],
+        )
       }),
       { numRuns: 10 },
     )

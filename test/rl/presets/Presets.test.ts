@@ -39,11 +39,11 @@ describe("Presets", () => {
     assert.deepEqual(texts, presetTexts()))
 
   it("have names of their own, also for their runs, and valid settings", () => {
-    assert.isAtLeast(all.length, 80)
+    assert.isAtLeast(all.length, 92)
     const problem = validator("config.schema.json")
     for (const { id, yaml, settings, source } of all) {
       assert.strictEqual(settings.name, id.replaceAll("/", "-"))
-      assert.match(source, /^(RL Baselines3 Zoo|CleanRL|MinAtar|gymnax|Dopamine)\b.*, \S/, id)
+      assert.match(source, /^(RL Baselines3 Zoo|CleanRL|gymnax-blines|Revisiting Rainbow)\b.*, \S/, id)
       assert.include(yaml, `npx effect run --preset ${id}\n`)
       assert.isUndefined(problem(parse(yaml)), id)
     }

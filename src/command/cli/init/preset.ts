@@ -32,15 +32,18 @@ ${[...entries, made].join("\n")}
 `
 }
 
-/** Returns plain data as TypeScript: a section with a line for each key if it is long, anything else in one line. */
+/** Returns plain data as TypeScript: in one line if that is short, else with a line for each part. */
 const literal = (value: unknown, indent: string): string => {
-  if (Array.isArray(value)) return `[${value.map((item) => literal(item, indent)).join(", ")}]`
-  if (!isPlain(value)) return JSON.stringify(value)
-  const inLine = pairs(value, indent).join(", ")
-  if (inLine.length < 80) return inLine === "" ? "{}" : `{ ${inLine} }`
-  const lines = pairs(value, `${indent}  `).map((pair) => `${indent}  ${pair},\n`)
-  return `{\n${lines.join("")}${indent}}`
+  if (!Array.isArray(value) && !isPlain(value)) return JSON.stringify(value)
+  const [open, space, close] = Array.isArray(value) ? ["[", "", "]"] : ["{", " ", "}"]
+  const inLine = partsOf(value, indent).join(", ")
+  if (inLine === "") return `${open}${close}`
+  if (inLine.length < 80) return `${open}${space}${inLine}${space}${close}`
+  const lines = partsOf(value, `${indent}  `).map((part) => `${indent}  ${part},\n`)
+  return `${open}\n${lines.join("")}${indent}${close}`
 }
 
-const pairs = (section: Plain, indent: string): ReadonlyArray<string> =>
-  Object.entries(section).map(([key, value]) => `${key}: ${literal(value, indent)}`)
+const partsOf = (value: ReadonlyArray<unknown> | Plain, indent: string): ReadonlyArray<string> =>
+  Array.isArray(value)
+    ? value.map((item) => literal(item, indent))
+    : Object.entries(value).map(([key, item]) => `${key}: ${literal(item, indent)}`)

@@ -5,15 +5,17 @@ import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { transformSync } from "esbuild"
 import { acrobot } from "../src/rl/env/ui/acrobot.ts"
-import { drawBoard, pieces } from "../src/rl/env/ui/board.ts"
+import { drawBoard } from "../src/rl/env/ui/board.ts"
 import * as boards from "../src/rl/env/ui/boards.ts"
 import { paint } from "../src/rl/env/ui/canvas.ts"
 import { cartPole } from "../src/rl/env/ui/cartPole.ts"
 import { doubleIntegrator } from "../src/rl/env/ui/doubleIntegrator.ts"
 import { lander } from "../src/rl/env/ui/lander.ts"
 import { memoryChain } from "../src/rl/env/ui/memoryChain.ts"
+import * as minAtarBoards from "../src/rl/env/ui/minAtarBoards.ts"
 import { mountainCar } from "../src/rl/env/ui/mountainCar.ts"
 import { pendulum } from "../src/rl/env/ui/pendulum.ts"
+import { pieces } from "../src/rl/env/ui/pieces.ts"
 import { scene } from "../src/rl/env/ui/scene.ts"
 import { brushOf, stageOf } from "../src/rl/env/ui/shapes.ts"
 
@@ -41,7 +43,7 @@ export const pageTexts = (): Readonly<Record<string, string>> => {
     drawBoard,
     pieces,
     ...Object.fromEntries(Object.entries(drawings).map(([name, { draw }]) => [name, draw])),
-    ...Object.fromEntries(Object.entries(boards).map(([name, { look }]) => [name, look])),
+    ...Object.fromEntries(Object.entries({ ...boards, ...minAtarBoards }).map(([name, { look }]) => [name, look])),
   }
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, tidy(value)]))
 }

@@ -43,6 +43,7 @@ export const guide: ReadonlyArray<Topic> = [
       "data-sets": "Data sets of transitions",
       "foreign-envs": "Gymnasium, other languages",
       mujoco: "Bodies, by MuJoCo",
+      minatar: "MinAtar's games",
       trust: "Programs of configs",
     },
   },

@@ -1,7 +1,8 @@
 /**
  * Defines the graph form of an env: its step as an expression of tensors over many copies at once. With it, a backend
  * plays whole rollouts in one program, so that no step passes through JavaScript. `graphOf` returns the form of an env;
- * CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one.
+ * CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one, and so have Breakout and
+ * SpaceInvaders without sticky actions, which need a random number in each step.
  *
  * @example
  * ```ts

@@ -26,8 +26,12 @@ import * as DeepSea from "./grid/DeepSea.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
 import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
+import * as Asterix from "./pixel/Asterix.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
+import * as Freeway from "./pixel/Freeway.ts"
+import * as Seaquest from "./pixel/Seaquest.ts"
+import * as SpaceInvaders from "./pixel/SpaceInvaders.ts"
 import * as HalfCheetah from "./mujoco/bodies/HalfCheetah.ts"
 import * as Hopper from "./mujoco/bodies/Hopper.ts"
 import * as Walker2d from "./mujoco/bodies/Walker2d.ts"
@@ -67,6 +71,10 @@ const plain: ReadonlyArray<Env> = [
   Lander.env,
   Lander.continuous,
   Breakout.env,
+  Asterix.env,
+  Freeway.env,
+  Seaquest.env,
+  SpaceInvaders.env,
   Catch.env,
   KeyDoor.small,
   KeyDoor.env,

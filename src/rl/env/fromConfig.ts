@@ -41,8 +41,12 @@ import * as DeepSea from "./grid/DeepSea.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
 import * as KeyDoor from "./grid/KeyDoor.ts"
 import * as PixelMaze from "./grid/PixelMaze.ts"
+import * as Asterix from "./pixel/Asterix.ts"
 import * as Breakout from "./pixel/Breakout.ts"
 import * as Catch from "./pixel/Catch.ts"
+import * as Freeway from "./pixel/Freeway.ts"
+import * as Seaquest from "./pixel/Seaquest.ts"
+import * as SpaceInvaders from "./pixel/SpaceInvaders.ts"
 import {
   ForeignEnvs,
   type ForeignEnvsService,
@@ -185,6 +189,10 @@ const makers: Readonly<Record<string, Maker>> = {
   PixelMaze: maker(PixelMaze.PixelMazeOptions, PixelMaze.make),
   ApplePicker: maker(ApplePicker.ApplePickerOptions, ApplePicker.make),
   Breakout: maker(Breakout.BreakoutOptions, Breakout.make),
+  Asterix: maker(Asterix.AsterixOptions, Asterix.make),
+  Freeway: maker(Freeway.FreewayOptions, Freeway.make),
+  Seaquest: maker(Seaquest.SeaquestOptions, Seaquest.make),
+  SpaceInvaders: maker(SpaceInvaders.SpaceInvadersOptions, SpaceInvaders.make),
   Catch: maker(Catch.CatchOptions, Catch.make),
   BitFlip: maker(BitFlip.BitFlipOptions, BitFlip.make),
   RepeatCue: maker(RepeatCue.RepeatCueOptions, RepeatCue.make),

@@ -14,6 +14,8 @@ import * as ApplePicker from "../../../src/rl/env/grid/ApplePicker.ts"
 import * as DeepSea from "../../../src/rl/env/grid/DeepSea.ts"
 import * as GridWorld from "../../../src/rl/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../../src/rl/env/grid/KeyDoor.ts"
+import * as Breakout from "../../../src/rl/env/pixel/Breakout.ts"
+import * as SpaceInvaders from "../../../src/rl/env/pixel/SpaceInvaders.ts"
 import { sizeOf } from "../../../src/rl/env/Space.ts"
 import * as Wrapper from "../../../src/rl/env/Wrapper.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
@@ -35,6 +37,8 @@ const cases: ReadonlyArray<readonly [Env, number, number]> = [
   [KeyDoor.make({ size: 5 }), 300, 0],
   [KeyDoor.make({ size: 9, rooms: 3, maxSteps: 200 }), 300, 0],
   [ApplePicker.make({ size: 8, apples: 5 }), 300, 0],
+  [Breakout.make({ stickyActionProb: 0 }), 150, 0],
+  [SpaceInvaders.make({ stickyActionProb: 0, useMinimalActionSet: false }), 200, 0],
   [DeepSea.make({ size: 6 }), 60, 0],
   [MemoryChain.make({ length: 3, bits: 4 }), 60, 1e-6],
 ]
@@ -170,6 +174,8 @@ describe("an env without a graph form", () => {
   it("is one whose functions were changed, but not one with another time limit", () => {
     assert.isUndefined(graphOf({ ...CartPole.env }))
     assert.isUndefined(graphOf(Wrapper.scaleReward(CartPole.env, 2)))
+    // Repeated actions need a random number in each step.
+    assert.isUndefined(graphOf(Breakout.env))
     assert.strictEqual(graphOf(Wrapper.timeLimit(CartPole.env, 5)), graphOf(CartPole.env))
   })
 })

@@ -9,8 +9,12 @@ import * as DeepSea from "../../../src/rl/env/grid/DeepSea.ts"
 import * as GridWorld from "../../../src/rl/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../../src/rl/env/grid/KeyDoor.ts"
 import * as PixelMaze from "../../../src/rl/env/grid/PixelMaze.ts"
+import * as Asterix from "../../../src/rl/env/pixel/Asterix.ts"
 import * as Breakout from "../../../src/rl/env/pixel/Breakout.ts"
 import * as Catch from "../../../src/rl/env/pixel/Catch.ts"
+import * as Freeway from "../../../src/rl/env/pixel/Freeway.ts"
+import * as Seaquest from "../../../src/rl/env/pixel/Seaquest.ts"
+import * as SpaceInvaders from "../../../src/rl/env/pixel/SpaceInvaders.ts"
 import { envError } from "./errors.ts"
 
 describe("byId", () => {
@@ -42,15 +46,19 @@ describe("byId", () => {
 describe("the options of a built-in env, in code without types", () => {
   const modules = {
     ApplePicker,
+    Asterix,
     BitFlip,
     Breakout,
     Catch,
     DeepSea,
+    Freeway,
     GridWorld,
     KeyDoor,
     MemoryChain,
     PixelMaze,
     RepeatCue,
+    Seaquest,
+    SpaceInvaders,
     TicTacToe,
   }
 

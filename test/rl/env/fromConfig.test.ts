@@ -18,6 +18,7 @@ import * as PixelMaze from "../../../src/rl/env/grid/PixelMaze.ts"
 import * as KeyDoor from "../../../src/rl/env/grid/KeyDoor.ts"
 import * as Breakout from "../../../src/rl/env/pixel/Breakout.ts"
 import * as Catch from "../../../src/rl/env/pixel/Catch.ts"
+import * as SpaceInvaders from "../../../src/rl/env/pixel/SpaceInvaders.ts"
 import * as Wrapper from "../../../src/rl/env/Wrapper.ts"
 
 const made: ReadonlyArray<Env.Env> = [
@@ -29,7 +30,8 @@ const made: ReadonlyArray<Env.Env> = [
   DeepSea.make({ size: 6, stochastic: true, moveCost: 0.02, mappingSeed: 7 }),
   DeepSea.make({ randomActions: false }),
   MemoryChain.make({ length: 4, bits: 3 }),
-  Breakout.make({ stickiness: 0 }),
+  Breakout.make({ stickyActionProb: 0 }),
+  SpaceInvaders.make({ stickyActionProb: 0.5, useMinimalActionSet: false, difficultyRamping: false }),
   Catch.make({ stickiness: 0.5, ramps: false }),
   TicTacToe.make({ opponent: "optimal" }),
   Wrapper.timeLimit(CartPole.env, 7),
@@ -38,7 +40,7 @@ const made: ReadonlyArray<Env.Env> = [
   Wrapper.clipReward(Wrapper.scaleReward(Pendulum.env, 0.1), -1),
   Wrapper.keepObservations(CartPole.env, [2, 0]),
   Wrapper.frameStack(CartPole.env, 3),
-  Wrapper.stickyActions(Breakout.make({ stickiness: 0 }), 0.4),
+  Wrapper.stickyActions(Breakout.make({ stickyActionProb: 0 }), 0.4),
   Wrapper.noopStarts(Pendulum.env, [0], 5),
 ]
 
@@ -74,7 +76,9 @@ describe("an env of a config", () => {
   )
 
   it("tells envs of the same id apart", () => {
-    const said = [Breakout.env, Breakout.make({ stickiness: 0 }), Wrapper.timeLimit(Breakout.env, 9)].map(envConfigOf)
+    const said = [Breakout.env, Breakout.make({ stickyActionProb: 0 }), Wrapper.timeLimit(Breakout.env, 9)].map(
+      envConfigOf,
+    )
     assert.strictEqual(new Set(said.map((one) => JSON.stringify(one))).size, 3)
     assert.deepEqual(said[2], { name: "TimeLimit", steps: 9, env: { name: "Breakout" } })
   })

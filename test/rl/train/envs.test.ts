@@ -126,8 +126,8 @@ describe("the envs of a training", () => {
   it.effect("must be the same ones when a run goes on", () =>
     Effect.gen(function* () {
       const input = { ...short, env: Breakout.env }
-      const error = yield* Effect.flip(resumable(input, 32, { env: Breakout.make({ stickiness: 0 }) }))
-      assert.match(error.message, /the checkpoint was saved with env\.stickiness = nothing, found 0/)
+      const error = yield* Effect.flip(resumable(input, 32, { env: Breakout.make({ stickyActionProb: 0 }) }))
+      assert.match(error.message, /the checkpoint was saved with env\.sticky_action_prob = nothing, found 0/)
     }),
   )
 })

@@ -5,25 +5,6 @@
 import type { BoardGame } from "./board.ts"
 import * as pageText from "./pageText.ts"
 
-export const breakout: BoardGame = {
-  source: pageText.breakout,
-  look: ([, paddle, ballX, ballY, , lastX, lastY, , , ...bricks], { rows, columns }) => {
-    const standing = bricks.flatMap((cell, place) => (cell === 1 ? [place] : []))
-    return {
-      pieces: [
-        ...standing.map((place) => {
-          const row = Math.floor(place / columns)
-          return ["brick", 1 + row, place % columns, row] as const
-        }),
-        ["trail", lastY, lastX],
-        ["paddle", rows - 1, paddle],
-        ["ball", ballY, ballX],
-      ],
-      note: `bricks ${standing.length}`,
-    }
-  },
-}
-
 export const catching: BoardGame = {
   source: pageText.catching,
   look: ([, paddle, , caught, , , ...balls], { rows }) => {

@@ -219,7 +219,9 @@ export const stageOf = (frame: Frame, brush: Brush) => {
       const side = cell * 0.86
       slab(atX - side / 2, atY - side / 2, side, side, cell * 0.22, lit ? colours.act : colours.faint)
       const mark = lit ? colours.paper : colours.muted
+      // A key without a direction is one to stay, in the middle, or one to fire, outside.
       if (across === 0 && down === 0) disc(atX, atY, cell * 0.11, mark)
+      else if (across > 1) disc(atX, atY, cell * 0.24, mark)
       else head(atX, atY, Math.atan2(down, across), cell * 0.24, mark)
     })
   /** Adds a place to the path, unless it is the last one there; returns the newest places, `most` of them at most. */

@@ -135,6 +135,10 @@ describe("the keys of the page Play", () => {
     "Acrobot-v1": 3,
     "Catch-v0": 3,
     "MinAtar/Breakout-v1": 3,
+    "MinAtar/Asterix-v1": 5,
+    "MinAtar/Freeway-v1": 3,
+    "MinAtar/Seaquest-v1": 6,
+    "MinAtar/SpaceInvaders-v1": 4,
     "GridWorld-8x8-v0": 8,
     "KeyDoor-6x6-v0": 4,
     "ApplePicker-v0": 4,
@@ -145,9 +149,9 @@ describe("the keys of the page Play", () => {
     for (const [id, count] of Object.entries(envs)) {
       const env = Envs.byId(id)
       const taken = new Set<number>()
-      for (let held = 0; held < 16; held++) {
-        const [left, right, up, down] = [1, 2, 4, 8].map((bit) => (held & bit) !== 0)
-        for (const action of keysOf(id).choose({ left, right, up, down }, held, 0) ?? []) {
+      for (let held = 0; held < 32; held++) {
+        const [left, right, up, down, fire] = [1, 2, 4, 8, 16].map((bit) => (held & bit) !== 0)
+        for (const action of keysOf(id).choose({ left, right, up, down, fire }, held, 0) ?? []) {
           assert.isTrue(contains(env.actionSpace, action), `${id}: ${action}`)
           taken.add(action)
         }

@@ -7,7 +7,7 @@ import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makeStage } from "../player/stage.js"
 import { makeHands } from "./hands.js"
-import { arrowsOf, keysOf } from "./keys.js"
+import { padOf, keysOf } from "./keys.js"
 import { startTrainer } from "./trainer.js"
 
 /** The milliseconds for which a step is shown. On boards it is longer, because each step changes a lot. */
@@ -165,7 +165,7 @@ const setPerson = (game, next) => {
   takeOver.setAttribute("aria-pressed", String(next))
   hint.hidden = !next
   pushField.hidden = !next || !/slider/.test(hint.textContent)
-  hands.showPad(next ? arrowsOf(keys) : [])
+  hands.showPad(next ? padOf(keys) : [])
   if (next) table.focus()
   where.textContent = next ? "You act." : "The policy acts."
   if (game.isRunning) actLater(game, 0)

@@ -1,15 +1,15 @@
-/** Reads the input of a person: arrow keys while an element has the focus, buttons on a touch screen, or a slider. */
+/** Reads the input of a person: keys while an element has the focus, buttons on a touch screen, or a slider. */
 import { el } from "../parts/dom.js"
 
-const arrows = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" }
-const signs = { up: "↑", left: "←", down: "↓", right: "→" }
+const keysOfHands = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", f: "fire", F: "fire" }
+const signs = { up: "↑", left: "←", down: "↓", right: "→", fire: "✦" }
 
 /** The time in milliseconds after which a held key has its full push. */
 const ramp = 300
 
-/** Listens to an element. `pressed` is called at each press of an arrow key; arrow keys count only while `isOn()` is true. */
+/** Listens to an element. `pressed` is called at each press of one of the keys; they count only while `isOn()` is true. */
 export const makeHands = (element, isOn, pressed) => {
-  const held = { left: false, right: false, up: false, down: false }
+  const held = { left: false, right: false, up: false, down: false, fire: false }
   let since = 0
   const slider = el("input", { type: "range", min: "-1", max: "1", step: "0.01", value: "0", "aria-label": "Push" })
   const letGo = () => {
@@ -22,13 +22,14 @@ export const makeHands = (element, isOn, pressed) => {
     pressed()
   }
   element.addEventListener("keydown", (event) => {
-    const key = arrows[event.key]
+    const key = keysOfHands[event.key]
+    if (event.ctrlKey || event.metaKey || event.altKey) return
     if (key === undefined || !isOn() || event.target === slider || event.target instanceof HTMLSelectElement) return
     event.preventDefault()
     if (!event.repeat) press(key)
   })
   element.addEventListener("keyup", (event) => {
-    const key = arrows[event.key]
+    const key = keysOfHands[event.key]
     if (key !== undefined) held[key] = false
   })
   element.addEventListener("focusout", ({ relatedTarget }) => {
@@ -36,7 +37,8 @@ export const makeHands = (element, isOn, pressed) => {
   })
 
   /**
-   * Makes the button of an arrow. Each finger holds the button where it first touched, so two buttons can be held at once.
+   * Makes the button of an arrow, or of the key to fire. Each finger holds the button where it first touched, so two
+   * buttons can be held at once.
    */
   const arrowButton = ([key, sign]) => {
     const button = el(`button.arrow.${key}`, { type: "button", "aria-label": key }, sign)
@@ -64,7 +66,7 @@ export const makeHands = (element, isOn, pressed) => {
     slider,
     /** The buttons for a touch screen; the style sheet hides them on other screens. */
     pad,
-    /** Shows the buttons of these arrows; hides all if there are none. */
+    /** Shows the buttons of these keys; hides all if there are none. */
     showPad: (keys) => {
       pad.hidden = keys.length === 0
       pad.replaceChildren(...Object.entries(signs).filter(([key]) => keys.includes(key)).map(arrowButton)) // prettier-ignore

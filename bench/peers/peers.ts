@@ -101,7 +101,7 @@ const python = (
   bench,
   find: (folder) => {
     const own = join(folder, "venv/bin/python")
-    const program = existsSync(own) ? own : "python3"
+    const program = existsSync(own) ? own : (process.env.EFFECT_RL_PYTHON ?? "python3")
     const missing = paths.map((path) => join(folder, path)).find((path) => !existsSync(path))
     if (missing !== undefined) return `no folder ${missing}`
     const variables = {
@@ -124,6 +124,21 @@ const pureJaxRl = (bench: string, envs: number, total: number): Peer =>
       paths: ["purejaxrl/purejaxrl", "gymnax", "chex"],
     },
     () => [source("purejaxrl.py"), ...[envs, 128, 4, 4, total].map(String)],
+  )
+
+/** Makes the two vector envs of Gymnasium, which step 16 copies of a body by native MuJoCo. */
+const nativeMujoco = (bench: string, id: string): ReadonlyArray<Peer> =>
+  [
+    { name: "SyncVectorEnv", bench: `mujoco-step-${bench}`, mode: "sync" },
+    { name: "AsyncVectorEnv, 16 processes", bench: `mujoco-step-${bench}-2`, mode: "async" },
+  ].map(({ mode, ...peer }) =>
+    python({ ...peer, modules: ["gymnasium.envs.mujoco", "mujoco"], paths: [] }, () => [
+      source("gymnasium_mujoco.py"),
+      id,
+      mode,
+      "16",
+      "3",
+    ]),
   )
 
 export const peers: ReadonlyArray<Peer> = [
@@ -151,4 +166,8 @@ export const peers: ReadonlyArray<Peer> = [
   ...rltools("ppo-pendulum-rltools", "rltools-ppo.cpp", withBlasInUse),
   rltoolsWith("ppo-pendulum-rltools", "rltools-ppo.cpp", "RLtools as shipped, without BLAS", {}),
   ...rltools("sac-pendulum-rltools", "rltools-sac.cpp"),
+  ...nativeMujoco("half-cheetah", "HalfCheetah-v5"),
+  ...nativeMujoco("hopper", "Hopper-v5"),
+  ...nativeMujoco("ant", "Ant-v5"),
+  ...nativeMujoco("humanoid", "Humanoid-v5"),
 ]

@@ -39,7 +39,7 @@ describe("Presets", () => {
     assert.deepEqual(texts, presetTexts()))
 
   it("have names of their own, also for their runs, and valid settings", () => {
-    assert.isAtLeast(all.length, 92)
+    assert.isAtLeast(all.length, 108)
     const problem = validator("config.schema.json")
     for (const { id, yaml, settings, source } of all) {
       assert.strictEqual(settings.name, id.replaceAll("/", "-"))

@@ -2,6 +2,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parseAllDocuments } from "yaml"
 import { fileWords, isPresetFile } from "../../../../src/command/cli/presets/packaged.ts"
+import { areOwnFiles } from "../../../../src/command/cli/trust/ownFiles.ts"
 import { ids } from "../../../../src/rl/presets/Presets.ts"
 import { effect, resultOf, root, withFolder, write } from "../effect.ts"
 
@@ -106,6 +107,7 @@ describe("effect run --preset", () => {
   it("is repeated by the commands that resume and repeat a run, in place of the file", () => {
     const file = join(root, "examples/presets/ppo/HalfCheetah-v5.yaml")
     assert.isTrue(isPresetFile(file))
+    assert.isTrue(areOwnFiles(file, []))
     assert.deepEqual(fileWords(file), ["--preset", "ppo/HalfCheetah-v5"])
     for (const other of ["examples/cartpole.ts", "examples/presets/x.yaml", join(root, "examples/codebook.yaml")]) {
       assert.isFalse(isPresetFile(other))

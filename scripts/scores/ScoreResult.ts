@@ -134,9 +134,9 @@ export const readResult = (file: string): ScoreResult => {
   }
 }
 
-/** Reads all results, in the order of their files. */
+/** Reads all results, in the order of their files. The names of some envs are paths of several folders. */
 export const readResults = (results: string): ReadonlyArray<ScoreResult> =>
-  globSync(join(results, "*/*/*/*.json"))
+  globSync(join(results, "**/*.json"))
     .filter((file) => /[/\\]\d+\.json$/.test(file))
     .sort()
     .map(readResult)

@@ -1,6 +1,6 @@
 /** Writes docs/scores.md, docs/scores/runs.md and docs/scores/pictures from the results, and lists the files that are there. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { pagesOf, picturesOf } from "./page.ts"
 import { readResults } from "./ScoreResult.ts"
@@ -18,15 +18,20 @@ export const filesIn = (docs: string) => ({
 
 export const readPage = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : "")
 
-/** Writes the page, the list of trainings and all pictures; removes pictures of rows that have no results any more. */
+/** Writes the page and the list of trainings. */
 export const writePage = (docs: string): void => {
   const files = filesIn(docs)
-  const results = readResults(files.results)
-  const texts = pagesOf(results)
-  mkdirSync(files.pictures, { recursive: true })
+  const texts = pagesOf(readResults(files.results))
+  mkdirSync(dirname(files.runs), { recursive: true })
   writeFileSync(files.page, texts.page)
   writeFileSync(files.runs, texts.runs)
-  const pictures = picturesOf(results)
+}
+
+/** Draws all pictures, which takes some seconds; removes those of rows that have no results any more. */
+export const writePictures = (docs: string): void => {
+  const files = filesIn(docs)
+  const pictures = picturesOf(readResults(files.results))
+  mkdirSync(files.pictures, { recursive: true })
   for (const [name, drawing] of pictures) writeFileSync(join(files.pictures, name), drawing)
   for (const name of readdirSync(files.pictures)) if (!pictures.has(name)) rmSync(join(files.pictures, name))
 }

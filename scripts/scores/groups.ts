@@ -4,7 +4,7 @@
  */
 import { highest, lowest } from "../../src/base/statistics/extremes.ts"
 import { interquartileMean, stratifiedBootstrap } from "../../src/base/statistics/resampling.ts"
-import { type Estimate, unpaired } from "../../src/base/statistics/unpaired.ts"
+import { type Estimate, improvement } from "../../src/base/statistics/unpaired.ts"
 import type { Group } from "./rows.ts"
 import { type ScoreResult, scoreOf } from "./ScoreResult.ts"
 
@@ -36,7 +36,6 @@ interface Improvement {
 export interface GroupComparison {
   readonly group: Group
   readonly algorithms: ReadonlyArray<AlgorithmScores & { readonly mean: WithInterval }>
-  readonly profiles: ReadonlyArray<{ readonly algorithm: string; readonly points: ReadonlyArray<ProfilePoint> }>
   readonly improvements: ReadonlyArray<Improvement>
 }
 
@@ -82,10 +81,11 @@ export const profileOf = (scores: ReadonlyArray<ReadonlyArray<number>>): Readonl
   }))
 
 /** Compares two algorithms whose scores have the same envs. */
-const improvementOf = (one: AlgorithmScores, other: AlgorithmScores): Improvement => {
-  const { improvement } = unpaired(one.scores.map((right, env) => ({ left: other.scores[env], right })))
-  return { better: one.algorithm, than: other.algorithm, chance: improvement }
-}
+const improvementOf = (one: AlgorithmScores, other: AlgorithmScores): Improvement => ({
+  better: one.algorithm,
+  than: other.algorithm,
+  chance: improvement(one.scores.map((right, env) => ({ left: other.scores[env], right }))),
+})
 
 /**
  * Compares the algorithms of a group that have at least two trainings in each of its envs. Undefined if fewer than two have.
@@ -102,7 +102,6 @@ export const compareGroup = (group: Group, results: ReadonlyArray<ScoreResult>):
   return {
     group,
     algorithms: normalised.map((one) => ({ ...one, mean: estimated(one.scores, interquartileMean) })),
-    profiles: normalised.map(({ algorithm, scores }) => ({ algorithm, points: profileOf(scores) })),
     improvements: normalised.flatMap((one, index) =>
       normalised.slice(index + 1).map((other) => improvementOf(one, other)),
     ),

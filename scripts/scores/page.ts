@@ -54,7 +54,6 @@ const scoresTable = (trained: ReadonlyArray<RowResults>): string =>
       "last 100 training episodes",
       "steps per CPU second",
       "published",
-      "curves",
     ],
     trained.map(({ row, own }) => [
       row.algorithm,
@@ -65,7 +64,6 @@ const scoresTable = (trained: ReadonlyArray<RowResults>): string =>
       shownIqm(own.map(({ training }) => training)),
       shownCount(Math.round(meanOf(own.map(({ steps, cpu_seconds }) => steps / cpu_seconds)))),
       (published[nameOf(row)] ?? []).map(shownPublished).join("; ") || "–",
-      `[curves](scores/pictures/${curvePicture(row)})`,
     ]),
   )
 
@@ -140,6 +138,18 @@ const groupSection = (comparison: GroupComparison): ReadonlyArray<string> => {
     "",
   ]
 }
+
+const curvesSection = (trained: ReadonlyArray<RowResults>): ReadonlyArray<string> =>
+  trained.length === 0
+    ? []
+    : [
+        "## Learning curves",
+        "",
+        ...trained.flatMap(({ row }) => [
+          `![Learning curves of ${nameOf(row)}](scores/pictures/${curvePicture(row)})`,
+          "",
+        ]),
+      ]
 
 const groupsSection = (comparisons: ReadonlyArray<GroupComparison>): ReadonlyArray<string> =>
   comparisons.length === 0
@@ -228,6 +238,7 @@ export const pagesOf = (results: ReadonlyArray<ScoreResult>): ScoresPage => {
     ...peersSection(trained),
     ...groupsSection(comparisons),
     ...sourcesSection(),
+    ...curvesSection(trained),
   ].join("\n")
   return { page, runs: runsPage(trained) }
 }

@@ -2,12 +2,12 @@
 import { aggregateCurves } from "../../src/base/statistics/statistics.ts"
 import { curvesFigure, type NamedCurve } from "../../src/rl/export/curveFiles.ts"
 import { svgOf } from "../../src/rl/export/drawing.ts"
-import type { GroupComparison } from "./groups.ts"
+import { type GroupComparison, profileOf } from "./groups.ts"
 import { nameOf, type Row } from "./rows.ts"
 import type { ScoreResult } from "./ScoreResult.ts"
 
 /** Returns the name of a row's picture in docs/scores/pictures. */
-export const curvePicture = (row: Row): string => `${row.algorithm}-${row.env}.svg`
+export const curvePicture = (row: Row): string => `${nameOf(row).replaceAll("/", "-")}.svg`
 
 /** Returns the name of a group's picture in docs/scores/pictures. */
 export const profilePicture = ({ group }: GroupComparison): string => `${group.name}.svg`
@@ -31,14 +31,14 @@ export const drawCurves = (
 }
 
 /** Draws the performance profiles of a group. */
-export const drawProfiles = ({ group, profiles, algorithms }: GroupComparison): string => {
-  const curves = profiles.map(({ algorithm, points }, index) => {
-    const runs = algorithms[index].scores.flat().length
-    const curve = points.map(({ threshold: step, value: iqm, low, high }) => {
+export const drawProfiles = ({ group, algorithms }: GroupComparison): string => {
+  const curves = algorithms.map(({ algorithm, scores }) => {
+    const runs = scores.flat().length
+    const curve = profileOf(scores).map(({ threshold: step, value: iqm, low, high }) => {
       return { step, runs, iqm, low, high, mean: iqm, median: iqm, std: 0 }
     })
     return { name: algorithm, curve }
   })
-  const caption = "share of the trainings whose normalised score is above τ, with its 95 % interval"
-  return svgOf(curvesFigure(group.title, curves, "normalised score τ", caption))
+  const caption = "share of the trainings whose normalised score is higher, with its 95 % interval"
+  return svgOf(curvesFigure(group.title, curves, "normalised score", caption))
 }

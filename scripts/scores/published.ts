@@ -19,6 +19,11 @@ export const sources = {
     url: "https://github.com/thu-ml/tianshou",
     measure: "deterministic evaluation, the best point of the curve, 10 seeds, 1M steps",
   },
+  cleanRl: {
+    name: "CleanRL",
+    url: "https://docs.cleanrl.dev",
+    measure: "mean return of the last training episodes, bodies in their version v4, 3 seeds or more",
+  },
   zoo: {
     name: "RL Baselines3 Zoo",
     url: "https://github.com/DLR-RM/rl-baselines3-zoo",
@@ -38,25 +43,26 @@ type Figures = Readonly<Record<string, ReadonlyArray<Published>>>
 
 const slmLab = (score: number, steps: string): Published => ({ source: "slmLab", score, steps })
 const tianshou = (score: number): Published => ({ source: "tianshou", score, steps: "1M" })
+const cleanRl = (score: number, steps = "1M"): Published => ({ source: "cleanRl", score, steps })
 const zoo = (score: number, steps = "1M"): Published => ({ source: "zoo", score, steps })
 
 /** The published scores by the name of the row. */
 export const published: Figures = {
-  "ppo/HalfCheetah-v5": [slmLab(6241, "10M"), tianshou(5784), zoo(5819)],
-  "ppo/Hopper-v5": [slmLab(1654, "4M"), tianshou(2609), zoo(2410)],
-  "ppo/Walker2d-v5": [slmLab(4379, "10M"), tianshou(3589), zoo(3479)],
+  "ppo/HalfCheetah-v5": [slmLab(6241, "10M"), tianshou(5784), zoo(5819), cleanRl(1443)],
+  "ppo/Hopper-v5": [slmLab(1654, "4M"), tianshou(2609), zoo(2410), cleanRl(2383)],
+  "ppo/Walker2d-v5": [slmLab(4379, "10M"), tianshou(3589), zoo(3479), cleanRl(2288)],
   "ppo/Ant-v5": [slmLab(2138, "10M"), tianshou(3258), zoo(1327)],
   "ppo/Swimmer-v5": [slmLab(282, "4M"), tianshou(67), zoo(282)],
-  "ppo/InvertedPendulum-v5": [slmLab(950, "4M"), tianshou(1000)],
+  "ppo/InvertedPendulum-v5": [slmLab(950, "4M"), tianshou(1000), cleanRl(963)],
   "ppo/Reacher-v5": [slmLab(-5, "4M"), tianshou(-4.1)],
-  "sac/HalfCheetah-v5": [slmLab(9815, "4M"), tianshou(12_139), zoo(9535)],
-  "sac/Hopper-v5": [slmLab(1417, "3M"), tianshou(3542), zoo(2326)],
-  "sac/Walker2d-v5": [slmLab(3124, "3M"), tianshou(5007), zoo(3863)],
-  "td3/HalfCheetah-v5": [tianshou(10_201), zoo(9656)],
-  "td3/Hopper-v5": [tianshou(3472), zoo(3606)],
-  "td3/Walker2d-v5": [tianshou(3982), zoo(4718)],
+  "sac/HalfCheetah-v5": [slmLab(9815, "4M"), tianshou(12_139), zoo(9535), cleanRl(9635)],
+  "sac/Hopper-v5": [slmLab(1417, "3M"), tianshou(3542), zoo(2326), cleanRl(2310)],
+  "sac/Walker2d-v5": [slmLab(3124, "3M"), tianshou(5007), zoo(3863), cleanRl(3591)],
+  "td3/HalfCheetah-v5": [tianshou(10_201), zoo(9656), cleanRl(9583)],
+  "td3/Hopper-v5": [tianshou(3472), zoo(3606), cleanRl(3135)],
+  "td3/Walker2d-v5": [tianshou(3982), zoo(4718), cleanRl(4058)],
   "tqc/HalfCheetah-v5": [zoo(12_090)],
-  "ddpg/HalfCheetah-v5": [tianshou(11_719)],
+  "ddpg/HalfCheetah-v5": [tianshou(11_719), cleanRl(10_374)],
   "ppo/CartPole-v1": [zoo(500, "100k")],
   "dqn/CartPole-v1": [zoo(500, "50k")],
   "a2c/CartPole-v1": [zoo(500, "500k")],

@@ -7,7 +7,7 @@ import { availableParallelism } from "node:os"
 import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { peersFolder } from "../../bench/peers/peers.ts"
-import { docsFolder, filesIn, writePage } from "./files.ts"
+import { docsFolder, filesIn, writePage, writePictures } from "./files.ts"
 import { chosenRows, nameOf, type Row } from "./rows.ts"
 import { resultFile } from "./ScoreResult.ts"
 import { collect, isStopped, stopBySignals, train, trainPeer, type TrainingOptions } from "./training.ts"
@@ -117,6 +117,8 @@ const trainRows = async (): Promise<number> => {
     if (!mayStart()) break
     try {
       await trainRow(row)
+      // An interrupted row has its pictures drawn at the end of the row, or by --page.
+      if (!isStopped()) writePictures(docs)
     } catch (error) {
       failures++
       console.error(`scores: ${error instanceof Error ? error.message : String(error)}`)
@@ -136,8 +138,10 @@ const list = (): void => {
 
 if (parsed.help) console.log(help)
 else if (parsed.list) list()
-else if (parsed.page) writePage(docs)
-else {
+else if (parsed.page) {
+  writePage(docs)
+  writePictures(docs)
+} else {
   stopBySignals()
   const failures = await trainRows()
   if (isStopped()) console.error("scores: interrupted; start it again to go on")

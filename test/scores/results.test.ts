@@ -8,6 +8,7 @@ import {
   readSettings,
   resultOf,
   scoreOf,
+  writeResult,
   writeSettings,
 } from "../../scripts/scores/ScoreResult.ts"
 import { rows } from "../../scripts/scores/rows.ts"
@@ -84,6 +85,15 @@ describe("the result of a training", () => {
 
       writeSettings(results, row, JSON.parse(settings.replace("[8]", "[4]")))
       assert.throws(() => collect(row, results, work, [2]), /ppo\/CartPole-v1: seed 2 has other settings/)
+    }))
+
+  it("is read again, also that of an env whose name has a slash", () =>
+    withFolder(async (folder) => {
+      const result = resultOf({ ...facts, env: "MinAtar/Breakout-v1" }, [{ step: 1, value: 0.123456789 }], [1])
+      writeResult(folder, result)
+      writeSettings(folder, result, { gamma: 0.9 })
+      assert.deepStrictEqual(readResults(folder), [result])
+      assert.deepStrictEqual(readSettings(folder, result), { gamma: 0.9 })
     }))
 
   it("that is damaged is named by its file", () =>

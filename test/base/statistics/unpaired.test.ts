@@ -2,6 +2,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import {
   compareAlgorithms,
+  improvement,
   normalised,
   probabilityOfImprovement,
   unpaired,
@@ -24,6 +25,17 @@ const divisions = (
 }
 
 describe("two sets of trainings", () => {
+  it("have the probability of improvement of their comparison also without its test", () => {
+    fc.assert(
+      fc.property(fc.array(fc.record({ left: side, right: side }), { minLength: 1, maxLength: 3 }), (environments) => {
+        const how = { resamples: 50 }
+        assert.deepStrictEqual(improvement(environments, how), unpaired(environments, how).improvement)
+      }),
+      { numRuns: 5 },
+    )
+    assert.throws(() => improvement([{ left: [1], right: [] }]), /expected scores on both sides/)
+  })
+
   it("are compared as by the tables of Mann and Whitney", () => {
     assert.closeTo(unpaired([{ left: [1, 2, 3], right: [4, 5, 6] }]).p ?? 1, 0.1, 1e-12)
     const five = unpaired([{ left: [1, 2, 3, 4, 5], right: [6, 7, 8, 9, 10] }])

@@ -27,10 +27,11 @@ const sourceOf = (value: unknown): string => {
   return `{${Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${sourceOf(item)}`)}}`
 }
 
-/** Returns the text of a value without comments, and indented anew, so that it is the same wherever it is made. */
-const tidy = (value: unknown): string =>
-  transformSync(`(${sourceOf(value)})`, { charset: "ascii", target: "es2022" })
+/** Returns the text of a value, minified, because the bundles of browsers contain it besides the functions. */
+const minified = (value: unknown): string =>
+  transformSync(`export default (${sourceOf(value)})`, { charset: "ascii", target: "es2022", minify: true })
     .code.trim()
+    .replace(/^export default\s*/, "")
     .replace(/;$/, "")
 
 /** Returns the source texts by their names in `pageText.ts`. */
@@ -45,7 +46,7 @@ export const pageTexts = (): Readonly<Record<string, string>> => {
     ...Object.fromEntries(Object.entries(drawings).map(([name, { draw }]) => [name, draw])),
     ...Object.fromEntries(Object.entries({ ...boards, ...minAtarBoards }).map(([name, { look }]) => [name, look])),
   }
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, tidy(value)]))
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, minified(value)]))
 }
 
 const file = fileURLToPath(new URL("../src/rl/env/ui/pageText.ts", import.meta.url))

@@ -50,8 +50,13 @@ const apples = 3
 const isHedge = (row: number, column: number): boolean => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6
 
 /** Returns 1 for each place with a hedge and 0 for the others, row by row. */
-const hedgesOf = (size: number): Uint8Array =>
-  Uint8Array.from({ length: size * size }, (_, place) => (isHedge(Math.floor(place / size), place % size) ? 1 : 0))
+const hedgesOf = (size: number): Uint8Array => {
+  const hedges = new Uint8Array(size * size)
+  for (let row = 0; row < size; row++) {
+    for (let column = 0; column < size; column++) hedges[row * size + column] = isHedge(row, column) ? 1 : 0
+  }
+  return hedges
+}
 
 const graphFor = (size: number, count: number): Omit<EnvGraph, "start" | "stateSize"> => {
   const places = size * size

@@ -67,6 +67,19 @@ const ownAddress: Plugin = {
   },
 }
 
+/**
+ * Takes the modules that our code imports as `effect/Schema` from the entry of Effect, which exports each as one object: of a
+ * module with hundreds of exports, V8 looks up each name one by one.
+ */
+const effectEntry: Plugin = {
+  name: "effect-entry",
+  transform: (text, path) => {
+    if (!path.startsWith(source)) return undefined
+    const code = text.replace(/^import \* as (\w+) from "effect\/\1"$/gm, 'import { $1 } from "effect"')
+    return code === text ? undefined : { code, map: null }
+  },
+}
+
 /** Maps the path of each module to the paths of the modules that it imports statically. */
 type Graph = ReadonlyMap<string, ReadonlyArray<string>>
 
@@ -95,7 +108,7 @@ const options = (modules: ReadonlyArray<string>, use: (graph: Graph) => void): I
   external: isExternal,
   // A module finds others by its own address, and the bundle that it is in by its file.
   transform: { define: { "import.meta.url": "ownAddress", "import.meta.filename": "addressOfBundle" } },
-  plugins: [ownAddress, withGraph(use), ascii],
+  plugins: [ownAddress, effectEntry, withGraph(use), ascii],
   // A browser's bundle may divide what Node's keeps in one file.
   checks: { ineffectiveDynamicImport: false },
 })

@@ -1,4 +1,4 @@
-import { SchemaGetter } from "effect"
+import * as SchemaGetter from "effect/SchemaGetter"
 import * as Schema from "effect/Schema"
 
 const bytes = new DataView(new ArrayBuffer(8))

@@ -4,7 +4,9 @@
  * spelled in camelCase in code, and in snake_case in YAML and on the command line; both spellings are accepted
  * everywhere. It reads no files. Every module that has settings uses it.
  */
-import { Effect, SchemaAST, SchemaIssue } from "effect"
+import { Effect } from "effect"
+import * as SchemaAST from "effect/SchemaAST"
+import * as SchemaIssue from "effect/SchemaIssue"
 import * as Schema from "effect/Schema"
 import { choiceProblem, tagAt, textsAt } from "./choices.ts"
 import { closest } from "./closest.ts"

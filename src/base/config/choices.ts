@@ -1,5 +1,5 @@
 /** Finds the texts that a Schema allows for a setting, for messages about a value that is none of them. */
-import { SchemaAST } from "effect"
+import * as SchemaAST from "effect/SchemaAST"
 import { closest } from "./closest.ts"
 
 /**

@@ -2,7 +2,8 @@
  * Defines the Schemas from which the Schemas of all configs are made: numbers with bounds, and optional keys with
  * defaults.
  */
-import { Effect, SchemaGetter } from "effect"
+import { Effect } from "effect"
+import * as SchemaGetter from "effect/SchemaGetter"
 import * as Schema from "effect/Schema"
 import {
   allowed,

@@ -2,7 +2,9 @@
  * Makes Schemas for JSON texts that others may have written. Unlike `Schema.fromJsonString`, they refuse lists that are
  * nested too deep: functions that walk over such a value would overflow the stack.
  */
-import { Effect, SchemaGetter, SchemaIssue } from "effect"
+import { Effect } from "effect"
+import * as SchemaGetter from "effect/SchemaGetter"
+import * as SchemaIssue from "effect/SchemaIssue"
 import * as Schema from "effect/Schema"
 import { jsonValue } from "./text.ts"
 

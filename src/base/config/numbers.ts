@@ -3,7 +3,7 @@
  * converts them wherever a config expects a number, whether they were written in a file, on the command line or in
  * code. It only computes.
  */
-import { SchemaAST } from "effect"
+import * as SchemaAST from "effect/SchemaAST"
 import { membersOf } from "./choices.ts"
 import { isPlain } from "./plain.ts"
 

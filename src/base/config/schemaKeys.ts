@@ -1,5 +1,6 @@
 /** Finds the keys that a Schema allows in the sections of a config, for `ConfigError` and its suggestions. */
-import { type Schema, SchemaAST } from "effect"
+import type { Schema } from "effect"
+import * as SchemaAST from "effect/SchemaAST"
 import { convertPath } from "./plain.ts"
 
 /** Returns the top-level keys that the Schema of a config allows, in camelCase. */

@@ -1,5 +1,6 @@
 /** Reads environment variables. */
-import { Config, Effect } from "effect"
+import { Effect } from "effect"
+import * as Config from "effect/Config"
 
 /** Returns the value of a variable without the spaces around it; empty if it is not set. */
 export const variable = (name: string): Effect.Effect<string> =>

@@ -8,7 +8,7 @@
  * the answer; and −1 or 1 for each bit, only in the first observations, which are two equal ones, as in bsuite. An episode
  * has `length` + 1 steps; the only reward is 1 or −1 for the last one.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { intBetween } from "../../../base/config/fields.ts"
 import { checkOptions, checkWhole } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"

@@ -9,7 +9,7 @@
  * swim to the right and 1 for the treasure, so the best return is 1 − `moveCost`. With `stochastic`, a swim to the right
  * fails with probability 1 / n, and the last row's first and last places add standard normal noise to the reward.
  */
-import { Schema } from "effect"
+import * as Schema from "effect/Schema"
 import { bounded, real } from "../../../base/config/fields.ts"
 import { stream, type Stream } from "../../../base/rng/Rng.ts"
 import * as G from "../../../tensor/graph/ops.ts"

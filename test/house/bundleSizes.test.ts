@@ -12,14 +12,14 @@ const programs: Readonly<Record<string, { readonly text: string; readonly most: 
     text: `import { Effect, Layer } from "effect"
 import { CartPole, Ppo, Train } from "effect-rl"
 export { Effect, CartPole, Ppo, Train }`,
-    most: 920_000,
+    most: 940_000,
   },
   "effect-rl/web": { text: `export * from "effect-rl/web"`, most: 365_000 },
   "a policy": { text: `export { Policy } from "effect-rl"`, most: 345_000 },
 }
 
-/** Modules of Effect that are large, and of which a program needs a small part. */
-const large = ["FileSystem", "Schema", "Stream"]
+/** Modules of Effect that are large in a bundle, though a program needs a small part of each. */
+const large = ["Config", "FileSystem", "Schema", "SchemaAST", "SchemaGetter", "SchemaIssue", "Stream"]
 
 /** Lets the names of the programs be the entries of a bundler. */
 const entries: Plugin = {

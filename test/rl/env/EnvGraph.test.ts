@@ -168,6 +168,22 @@ describe("the shortest episode of a graph form", () => {
     }
     assert.strictEqual(graph.shortest, least)
   })
+
+  it.each([Breakout.make({ stickyActionProb: 0 }), SpaceInvaders.make({ stickyActionProb: 0 })])(
+    "is not longer than one by random actions in $id",
+    (env) => {
+      const lengths = Array.from({ length: 200 }, (_, episode) => {
+        const random = stream(5, episode)
+        let state = env.reset(random)
+        for (let steps = 1; ; steps++) {
+          const moved = env.step(state, random.integer(env.actionSpace.n), random)
+          if (moved.terminated) return steps
+          state = moved.state
+        }
+      })
+      assert.isAtLeast(Math.min(...lengths), formOf(env).shortest)
+    },
+  )
 })
 
 describe("an env without a graph form", () => {

@@ -4,6 +4,7 @@
  */
 import * as Schema from "effect/Schema"
 import { fraction } from "../../../base/config/fields.ts"
+import { EnvError } from "../../../base/EnvError.ts"
 import * as G from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
@@ -61,6 +62,9 @@ export const minAtarEnv = (game: MinAtarGame, options: RampedOptions): BoardEnv 
   const { name, planes, stateSize, lastAction, minimalActions, look, reset, show, graph } = game
   const { stickyActionProb = 0.1, useMinimalActionSet = true } = options
   const id = `MinAtar/${name}-v${useMinimalActionSet ? 1 : 0}`
+  if (!(stickyActionProb >= 0 && stickyActionProb <= 1)) {
+    throw new EnvError({ env: id, message: `${name}: stickyActionProb ${stickyActionProb}; it must be from 0 to 1` })
+  }
   const allActions: ReadonlyArray<Action> = ["nothing", "left", "up", "right", "down", "fire"]
   const actionSet = useMinimalActionSet ? minimalActions : allActions
   const numbers = Int32Array.from(actionSet, (action) => actions[action])

@@ -22,7 +22,9 @@ export interface MovingList {
 /** The numbers that a list takes in a state. */
 export const numbersIn = ({ size, most }: MovingList): number => 1 + size * most
 
-export const countOf = (state: Int32Array, at: number, list: MovingList): number => state[at + list.from]
+/** Returns the number of things, within the list's bounds, since a state may come from a file. */
+export const countOf = (state: Int32Array, at: number, { from, most }: MovingList): number =>
+  Math.min(Math.max(state[at + from], 0), most)
 
 /** Returns the place in the state of one thing's numbers. */
 export const thingOf = (at: number, { from, size }: MovingList, index: number): number => at + from + 1 + index * size

@@ -4,6 +4,7 @@ import { assert, describe, it } from "vitest"
 import { check } from "../../../../src/rl/env/check.ts"
 import type { BoardEnv } from "../../../../src/rl/env/internal/board.ts"
 import * as boards from "../../../../src/rl/env/ui/minAtarBoards.ts"
+import { envError } from "../errors.ts"
 import { follow, games } from "./minAtarTrace.ts"
 
 const traceOf = (game: string): string =>
@@ -80,4 +81,11 @@ describe("MinAtar's games", () => {
       assert.deepStrictEqual(check(env, { steps: 60 }), [])
     })
   }
+
+  it("refuse a probability that is none", () => {
+    assert.strictEqual(
+      envError(() => games.asterix.make({ stickyActionProb: 1.5 })).message,
+      "Asterix: stickyActionProb 1.5; it must be from 0 to 1",
+    )
+  })
 })

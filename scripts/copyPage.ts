@@ -12,6 +12,7 @@ const scripts = [
   "rl/env/foreign/effect_rl_pettingzoo.py",
   "rl/env/foreign/effect_rl_wrappers.py",
   "agents/task/foreign/effect_rl_alfworld.py",
+  "command/ui/play/mujocoLicence.txt",
 ]
 for (const path of [...scripts, "rl/export/worker/policy.js", "rl/export/worker/worker.js"]) {
   cpSync(new URL(`../src/${path}`, import.meta.url), new URL(`../dist/${path}`, import.meta.url))

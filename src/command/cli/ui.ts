@@ -148,7 +148,7 @@ const exportTo = Effect.fnUntraced(function* (out: string, directory: string, ch
   const { exportResults, exportSite } = yield* Effect.promise(() => import("../ui/exportSite.ts"))
   const { resultsOf } = yield* Effect.promise(() => import("../ui/results-node.ts"))
   const inBucket = yield* filesAt(directory)
-  const { runs, files, leftOut, documents, removed, kept } = yield* inBucket === undefined
+  const { runs, files, leftOut, documents, removed, kept, lacksMujoco } = yield* inBucket === undefined
     ? exportSite(directory, out, { checkpoints })
     : exportResults(resultsOf(inBucket), out, { checkpoints })
   const counted = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`
@@ -158,5 +158,9 @@ const exportTo = Effect.fnUntraced(function* (out: string, directory: string, ch
     yield* writeOut(`without ${counted(documents)} that a browser could run as a page of the site\n`)
   }
   if (removed > 0) yield* writeOut(`removed ${counted(removed)} of the earlier export\n`)
+  if (lacksMujoco) {
+    const { mujocoInstall } = yield* Effect.promise(() => import("../../rl/env/mujoco/engine.ts"))
+    yield* writeOut(`without MuJoCo, so the page cannot play its bodies; ${mujocoInstall} adds it, then export again\n`)
+  }
   if (kept > 0) yield* writeOut(`${counted(kept)} of the earlier export changed since and stayed\n`)
 })

@@ -5,13 +5,14 @@
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { type FileError, makeFolder, systemMessage } from "../../base/config/files.ts"
 import * as Multirun from "../../trainer/Layout.ts"
+import { builtIn } from "../../rl/env/Envs.ts"
 import * as Layout from "../../run/Layout.ts"
 import { copyName, documentStart, isDocument } from "./copyName.ts"
 import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
 import { removeEarlier } from "./earlier.ts"
 import { allGroups } from "./grouping.ts"
-import { pageFiles, workerFile } from "./page-node.ts"
+import { mujocoFiles, pageFiles, workerFile } from "./page-node.ts"
 import { openResults, type ResultsFolder } from "./results-node.ts"
 import type { RunSummary } from "./RunSummary.ts"
 import { dataAddress, readStudyIn, studiesOf } from "./studies.ts"
@@ -39,6 +40,8 @@ interface Exported {
   readonly removed: number
   /** The number of files of an earlier export that should be removed but were kept, because somebody has changed them. */
   readonly kept: number
+  /** Whether the page cannot play some of the runs, because MuJoCo's package, which their envs need, is not installed. */
+  readonly lacksMujoco: boolean
 }
 
 type Platform = FileSystem.FileSystem | Path.Path
@@ -72,6 +75,8 @@ export const exportResults = Effect.fnUntraced(
     })
     for (const { name, bytes } of [...(yield* pageFiles), yield* workerFile]) yield* write(name, bytes)
     const runs = results.index.runs()
+    const needsMujoco = runs.some(({ env }) => bodies.has(env ?? ""))
+    if (needsMujoco) for (const file of mujocoFiles.values()) yield* write((yield* file).name, (yield* file).bytes)
     const trainers = results.index.trainers()
     const all = new Set([...runs, ...trainers])
     const exported = yield* Effect.forEach(all, (run) => exportRun(results, run, { out, write, checkpoints }))
@@ -86,7 +91,8 @@ export const exportResults = Effect.fnUntraced(
     // This file marks the folder as a complete site, so it is written last.
     yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs, trainers }))
     const [leftOut, documents, removed, kept] = [sum("leftOut"), sum("documents"), sum("removed"), sum("kept")]
-    return { runs: runs.length, files: files + sum("copied"), leftOut, documents, removed, kept }
+    const lacksMujoco = needsMujoco && mujocoFiles.size === 0
+    return { runs: runs.length, files: files + sum("copied"), leftOut, documents, removed, kept, lacksMujoco }
   },
   (effect, _results, out, _options) =>
     Effect.mapError(effect, (error) => {
@@ -94,6 +100,9 @@ export const exportResults = Effect.fnUntraced(
       return CommandError.failed(`--export ${out}: ${message}`)
     }),
 )
+
+/** The ids of the envs that MuJoCo simulates in a browser as well. */
+const bodies: ReadonlySet<string> = new Set(builtIn.filter(({ body }) => body !== undefined).map(({ id }) => id))
 
 /** A folder that contains this file is an earlier export. */
 const marker = "data/runs.json"
@@ -135,7 +144,11 @@ const exportRun = Effect.fnUntraced(function* (
   results: ResultsFolder,
   run: RunSummary,
   { out, write, checkpoints }: { readonly out: string; readonly write: Write; readonly checkpoints: boolean },
-): Effect.fn.Return<Omit<Exported, "runs" | "files"> & { readonly copied: number }, ExportFailure, Platform> {
+): Effect.fn.Return<
+  Omit<Exported, "runs" | "files" | "lacksMujoco"> & { readonly copied: number },
+  ExportFailure,
+  Platform
+> {
   const { files, curves, transcripts, metrics } = results
   const paths = yield* Path.Path
   const detail = yield* detailOf(results, run)

@@ -9,7 +9,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, FileSystem } from "effect"
 import { framePolicy, pagePolicy, workerPolicy } from "./guard.ts"
 import { workerScript } from "./play/bundle-node.ts"
-import { mujocoModule, mujocoScript, mujocoStart } from "./play/mujoco.ts"
+import { mujocoLicence, mujocoModule, mujocoScript, mujocoStart } from "./play/mujoco.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 
 export interface PageFile {
@@ -26,6 +26,7 @@ const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
+  ".txt": "text/plain; charset=utf-8",
 }
 
 /** The page's folder, relative to `src/`. */
@@ -84,28 +85,31 @@ export const workerFile: Effect.Effect<PageFile> = Effect.map(workerScript, (byt
   bytes,
 }))
 
-/** Makes a script of MuJoCo from a file of its package. It is large, so it is made only once, for the first client. */
+/** Makes a file of MuJoCo from another. It may be large, so it is made only once, for the first client. */
 const mujocoFile = (
   name: string,
-  file: string,
-  scriptOf: (bytes: Uint8Array) => Uint8Array,
-): readonly [name: string, script: Effect.Effect<PageFile>] => {
+  from: () => string,
+  contentOf: (bytes: Uint8Array) => Uint8Array = (bytes) => bytes,
+): readonly [name: string, file: Effect.Effect<PageFile>] => {
   const made = Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    const bytes = yield* fs.readFile(fileURLToPath(import.meta.resolve(`${mujocoPackage}${file}`)))
-    return { name: `play/${name}`, type: types[".js"], policy: workerPolicy(hasMujoco), bytes: scriptOf(bytes) }
+    const bytes = contentOf(yield* fs.readFile(from()))
+    return { name: `play/${name}`, type: types[posix.extname(name)], policy: workerPolicy(hasMujoco), bytes }
   }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
   return [`play/${name}`, Effect.runSync(Effect.cached(Effect.uninterruptible(made)))]
 }
 
-/** The scripts of MuJoCo, by the names under which they are served; none if its package is not installed. */
+const inMujoco = (file: string) => () => fileURLToPath(import.meta.resolve(`${mujocoPackage}${file}`))
+
+/** The scripts of MuJoCo and its licence, by the names under which they are served; none if its package is not installed. */
 export const mujocoFiles: ReadonlyMap<string, Effect.Effect<PageFile>> = new Map(
   hasMujoco
     ? [
-        mujocoFile(mujocoModule, "", (bytes) => bytes),
-        mujocoFile(mujocoScript, "/mujoco.wasm", (wasm) =>
+        mujocoFile(mujocoModule, inMujoco("")),
+        mujocoFile(mujocoScript, inMujoco("/mujoco.wasm"), (wasm) =>
           utf8.encode(mujocoStart(Buffer.from(wasm).toString("base64"))),
         ),
+        mujocoFile(mujocoLicence, () => fileOf(`command/ui/play/${mujocoLicence}`)),
       ]
     : [],
 )

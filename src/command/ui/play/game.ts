@@ -6,6 +6,7 @@ import { ConfigError, isPlain, toCamelCase } from "../../../base/config/Config.t
 import { utf8 } from "../../../base/config/utf8.ts"
 import { keyPlaces, readYamlText } from "../../../base/config/yaml.ts"
 import type { Env } from "../../../rl/env/Env.ts"
+import type { BodyPull } from "../../../rl/env/EnvBody.ts"
 import { type EnvError, invalid } from "../../../base/EnvError.ts"
 import { fromConfig } from "../../../rl/env/fromConfig.ts"
 import { allows, maskOf, rowOf } from "../../../rl/env/internal/rows.ts"
@@ -25,8 +26,11 @@ export interface PageGame {
   readonly policy: TrainedPolicy
   /** Begins the next episode. */
   readonly restart: () => void
-  /** Takes one step with the action of a person; with null, the policy acts. */
-  readonly step: (action: ReadonlyArray<number> | null) => Effect.Effect<GameStep, BackendError | EnvError>
+  /** Takes one step with the action of a person; with null, the policy acts. A person may also pull at a body. */
+  readonly step: (
+    action: ReadonlyArray<number> | null,
+    pull?: BodyPull,
+  ) => Effect.Effect<GameStep, BackendError | EnvError>
 }
 
 /** The name of the config in error messages. */
@@ -85,7 +89,7 @@ export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPo
     program.feeds.memory?.fill(0)
   }
 
-  const step = Effect.fnUntraced(function* (chosen: ReadonlyArray<number> | null) {
+  const step = Effect.fnUntraced(function* (chosen: ReadonlyArray<number> | null, pull?: BodyPull) {
     const before = state
     // The policy computes an action even if a person acts, so that its memory stays up to date.
     const own = yield* act(rowOf(env, before))
@@ -97,13 +101,18 @@ export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPo
     if (!allows(env, maskOf(env, before), inSpace)) {
       return yield* invalid(env.id, `the action mask forbids [${action.join(", ")}]`)
     }
-    const moved = env.step(before, env.actionSpace._tag === "Discrete" ? action[0] : action, random)
+    const take = () => env.step(before, env.actionSpace._tag === "Discrete" ? action[0] : action, random)
+    const watched = env.body?.watch(pull, take)
+    const moved = watched?.result ?? take()
     state = moved.state
     total += moved.reward
     length++
     const truncated = moved.truncated === true || length >= (env.maxSteps ?? Infinity)
     const { reward, terminated } = moved
-    return { state: plainState(before), action, reward, total, length, terminated, truncated: truncated && !terminated }
+    const seen = { action, reward, total, length, terminated, truncated: truncated && !terminated }
+    if (watched === undefined) return { state: plainState(before), ...seen }
+    const { moments, seconds, terms } = watched
+    return { state: null, ...seen, moments: moments.map(plainState), seconds, terms }
   })
   const game: PageGame = { env, policy, restart, step }
   return game

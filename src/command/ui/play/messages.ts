@@ -5,6 +5,8 @@
 import { Schema } from "effect"
 import type { ActionSpace } from "../../../rl/env/Space.ts"
 
+const within = Schema.Finite.pipe(Schema.check(Schema.isBetween({ minimum: -1, maximum: 1 })))
+
 /** Starts a training, unless one is in progress. */
 const Train = Schema.TaggedStruct("Train", {
   /** The config as YAML text, in the form that `effect run` reads. */
@@ -24,6 +26,21 @@ const OpenRequest = Schema.TaggedStruct("Open", {
 })
 export type OpenRequest = typeof OpenRequest.Type
 
+/** How a person pulls at a body: see `BodyPull`. */
+const Pull = Schema.Union([
+  Schema.TaggedStruct("Pointer", { at: Schema.Tuple([Schema.Finite, Schema.Finite]) }),
+  Schema.TaggedStruct("Push", { right: within, up: within }),
+])
+
+/** Takes one step of the game. */
+const Act = Schema.TaggedStruct("Act", {
+  /** The action of a person for one step of the game; with null, the policy acts. */
+  action: Schema.NullOr(Schema.Array(Schema.Finite)),
+  /** What a person does to the body, if the env has one. */
+  pull: Schema.optionalKey(Schema.NullOr(Pull)),
+})
+export type Act = typeof Act.Type
+
 export const PlayRequest = Schema.Union([
   Train,
   /** Stops the training; the worker then saves it. */
@@ -35,8 +52,7 @@ export const PlayRequest = Schema.Union([
   Schema.TaggedStruct("Load", { directory: Schema.String }),
   Schema.TaggedStruct("Remove", { directory: Schema.String }),
   OpenRequest,
-  /** Takes one step of the game, with the action of a person; with null, the policy acts. */
-  Schema.TaggedStruct("Act", { action: Schema.NullOr(Schema.Array(Schema.Finite)) }),
+  Act,
   /** Begins the next episode of the game. */
   Schema.TaggedStruct("Restart", {}),
 ])
@@ -50,7 +66,7 @@ interface SavedTraining {
 
 /** One step of an episode of the game. */
 export interface GameStep {
-  /** The state in which the action was taken, and the action. */
+  /** The state in which the action was taken, null if there are moments of a body instead; and the action. */
   readonly state: unknown
   readonly action: ReadonlyArray<number>
   readonly reward: number
@@ -59,6 +75,10 @@ export interface GameStep {
   readonly length: number
   readonly terminated: boolean
   readonly truncated: boolean
+  /** What was seen of a body during the step, and the simulated seconds of each moment; undefined if the env has none. */
+  readonly moments?: ReadonlyArray<unknown>
+  readonly seconds?: number
+  readonly terms?: Readonly<Record<string, number>>
 }
 
 export type PlayAnswer =
@@ -101,7 +121,10 @@ export type PlayAnswer =
       /** The step of the training whose weights the policy has. */
       readonly step: number
       readonly actionSpace: ActionSpace
+      /** The text of the module that renders the steps, or the moments of a body. */
       readonly ui: string | undefined
+      /** The size of the picture of a body, in whose unit a pointer is; undefined if the env has no body. */
+      readonly picture: { readonly width: number; readonly height: number } | undefined
     }
   | { readonly _tag: "Acted"; readonly step: GameStep }
   /** Reports that a request could not be served. */

@@ -6,6 +6,9 @@ export const mujocoScript = "mujoco.js"
 /** The package's own script. */
 export const mujocoModule = "mujocoModule.js"
 
+/** The licence of both, which goes with every copy. */
+export const mujocoLicence = "mujocoLicence.txt"
+
 /** Returns the text of `mujocoScript`. `wasm` is the WebAssembly in base64. */
 export const mujocoStart = (wasm: string): string => `import load from "./${mujocoModule}"
 const bytes = Uint8Array.from(atob("${wasm}"), (character) => character.charCodeAt(0))

@@ -5,7 +5,7 @@ import { utf8 } from "../../../base/config/utf8.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { foldersIn, ObjectStore, storedRuns } from "../../../run/store/objects/ObjectStore.ts"
 import { type PageGame, openGame } from "./game.ts"
-import { type PlayAnswer, type OpenRequest, PlayRequest } from "./messages.ts"
+import { type Act, type PlayAnswer, type OpenRequest, PlayRequest } from "./messages.ts"
 import { type Link, train } from "./train.ts"
 
 /** The worker's end of its connection to the page: the global object of a web worker, or a `MessagePort`. */
@@ -33,7 +33,7 @@ export const serve = Effect.fnUntraced(function* (
     if (request._tag === "Watch") link.isWatching = true
     else if (request._tag === "Stop") yield* training === undefined ? Effect.void : Fiber.interrupt(training)
     else if (request._tag === "List") yield* list(link)
-    else if (request._tag === "Act") yield* act(link, game, request.action)
+    else if (request._tag === "Act") yield* act(link, game, request)
     else if (request._tag === "Restart") game?.restart()
     else if (isTraining) link.send({ _tag: "Refused", message: "a training is in progress; stop it first" })
     else if (request._tag === "Train") training = yield* Effect.forkScoped(train(link, request))
@@ -66,13 +66,16 @@ const load = Effect.fnUntraced(function* (link: Link, directory: string) {
 const open = Effect.fnUntraced(function* (link: Link, request: OpenRequest) {
   const game = yield* openGame(request)
   const { env, policy } = game
-  link.send({ _tag: "Opened", env: env.id, step: policy.step, actionSpace: env.actionSpace, ui: env.ui })
+  const { body } = env
+  const picture = body && { width: body.width, height: body.height }
+  const { actionSpace, ui } = env
+  link.send({ _tag: "Opened", env: env.id, step: policy.step, actionSpace, ui: body?.ui ?? ui, picture })
   return game
 })
 
-const act = Effect.fnUntraced(function* (link: Link, game: PageGame | undefined, action: ReadonlyArray<number> | null) {
+const act = Effect.fnUntraced(function* (link: Link, game: PageGame | undefined, { action, pull }: Act) {
   if (game === undefined) return link.send({ _tag: "Refused", message: "there is no game; open one first" })
-  link.send({ _tag: "Acted", step: yield* game.step(action) })
+  link.send({ _tag: "Acted", step: yield* game.step(action, pull ?? undefined) })
 })
 
 /**

@@ -1,6 +1,6 @@
 /** Starts the web worker of the page "Play". `bundle-node.ts` makes one script from this file and all its imports. */
 import { Effect, Layer, Predicate } from "effect"
-import { MujocoPackage } from "../../../rl/env/mujoco/engine.ts"
+import { mujocoInstall, MujocoPackage } from "../../../rl/env/mujoco/engine.ts"
 import { layer as layerIndexedDb } from "../../../run/store/objects/indexedDb.ts"
 import { ObjectStore } from "../../../run/store/objects/ObjectStore.ts"
 import { mujocoScript } from "./mujoco.ts"
@@ -22,7 +22,9 @@ const store = Layer.catch(layerIndexedDb("effect-rl"), ({ message }) => {
 const mujoco = async () => {
   const imported: unknown = await import(new URL(mujocoScript, self.location.href).href).catch(() => undefined)
   if (!Predicate.hasProperty(imported, "default") || !Predicate.isFunction(imported.default))
-    throw new Error("@mujoco/mujoco is not installed where this page comes from")
+    throw new Error(
+      `this page comes without it; run \`${mujocoInstall}\` where \`effect ui\` runs, then start or export it again`,
+    )
   const { default: start } = imported
   return async (options: object): Promise<unknown> => start(options)
 }

@@ -31,8 +31,11 @@ export const MujocoPackage = Context.Reference<() => Promise<ModuleStart>>("effe
 let loaded: Promise<MainModule> | undefined
 
 const expectedVersion = "3.14"
-const install = `npm install ${name}@${expectedVersion}.0`
-const missing = `MuJoCo's package is not installed; run \`${install}\`. Nothing else is needed, no Python.`
+
+/** The command that adds the package. */
+export const mujocoInstall = `npm install ${name}@${expectedVersion}.0`
+
+const missing = `MuJoCo's package is not installed; run \`${mujocoInstall}\`. Nothing else is needed, no Python.`
 
 const isEngine = (value: unknown): value is MainModule =>
   Predicate.hasProperty(value, "MjModel") &&
@@ -46,7 +49,7 @@ const started = async (start: ModuleStart): Promise<MainModule> => {
   const version = hasVersion && Predicate.isFunction(engine.mj_versionString) ? engine.mj_versionString() : undefined
   const found = typeof version === "string" ? version : "an unknown version"
   if (isEngine(engine) && found.startsWith(`${expectedVersion}.`)) return engine
-  throw new Error(`expected MuJoCo ${expectedVersion}, found ${found}; run \`${install}\``)
+  throw new Error(`expected MuJoCo ${expectedVersion}, found ${found}; run \`${mujocoInstall}\``)
 }
 
 /** Loads the package on the first call of this thread. The result compiles models. */

@@ -1,5 +1,5 @@
 /** "Play it here" in a real browser: the policy of a trained run acts in the tab, and a person takes over by keyboard. */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "vitest"
 import { effect } from "../../cli/effect.ts"
@@ -108,7 +108,82 @@ inBrowser("a run's page", ({ page, served, text, count, click }) => {
       await served(results, async (url) => {
         await open(url, "HalfCheetah")
         await page.until(`Number(${game}.dataset.steps) > 40`)
+        // The moments between two steps are drawn as well, and the terms of the reward are beside them.
+        await page.until(`!${game}.querySelector('iframe').dataset.drawn.endsWith(":0")`)
+        assert.match(await text(".game .terms"), /^forward.+ctrl/)
         assert.deepStrictEqual(page.complaints(), [])
+      })
+    }))
+
+  it("lets a person pull at a body with a pointer, and push it with the arrow keys", () =>
+    withFolder(async (folder) => {
+      const results = await train(folder, ["HalfCheetah"])
+      await served(results, async (url) => {
+        await page.look(1200, 900)
+        await open(url, "HalfCheetah")
+        // What the page asks of its worker, and what the worker answers.
+        await page.evaluate(
+          "(() => { const post = Worker.prototype.postMessage; Worker.prototype.postMessage = function (message) { " +
+            "if (this.isSeen !== true) { this.isSeen = true; this.addEventListener('message', ({ data }) => { window.answer = data; window.answers = (window.answers ?? 0) + 1 }) } " +
+            "window.asked = message; post.call(this, message) } })()",
+        )
+        const isAsked = (condition: string) =>
+          page.until(`window.asked?._tag === "Act" && ((pull) => ${condition})(asked.pull)`)
+        const isShown = (isPulled: boolean) =>
+          page.until(`window.answer?.step?.moments?.every((moment) => (moment.pull !== undefined) === ${isPulled})`)
+        await isAsked("pull === null")
+        await page.evaluate(`${game}.querySelector('iframe').scrollIntoView({ block: "center" })`)
+        const area = String(
+          await page.evaluate(`JSON.stringify(${game}.querySelector('iframe').getBoundingClientRect())`),
+        )
+        const { x, y, width, height } = JSON.parse(area)
+        const middle = x + width / 2
+        /** Presses where the body is: it may have fallen, and a press beside it holds nothing. */
+        const pressed = async (press: (at: number) => Promise<unknown>, release: () => Promise<unknown>) => {
+          for (let share = 0.45; ; share = share > 0.7 ? 0.3 : share + 0.03) {
+            await press(y + height * share)
+            await isAsked("pull?._tag === 'Pointer'")
+            await page.evaluate("window.answers = 0")
+            await page.until("window.answers > 1")
+            if ((await page.evaluate("window.answer.step.moments.at(-1).pull !== undefined")) === true) return share
+            await release()
+            await isAsked("pull === null")
+          }
+        }
+        const share = await pressed(
+          (at) => page.mouse("mousePressed", middle, at),
+          () => page.mouse("mouseReleased", middle, y),
+        )
+        // The picture has 480 × 400 units, so that it fills the height of its frame, in the middle.
+        await isAsked(
+          "pull?._tag === 'Pointer' && Math.abs(pull.at[0] - 240) < 3 && Math.abs(pull.at[1] - " +
+            400 * share +
+            ") < 3",
+        )
+        await page.mouse("mouseMoved", middle + (100 * height) / 400, y)
+        await isAsked("Math.abs(pull?.at[0] - 340) < 3")
+        await page.mouse("mouseReleased", middle, y)
+        await isAsked("pull === null")
+        await isShown(false)
+
+        await key("keydown", "ArrowUp")
+        await isAsked("pull?._tag === 'Push' && pull.right === 0 && pull.up === 1")
+        await isShown(true)
+        await key("keyup", "ArrowUp")
+        await isAsked("pull === null")
+        await isShown(false)
+        await page.touchScreen(true)
+        try {
+          await pressed(
+            (at) => page.fingers({ id: 1, x: middle, y: at }),
+            () => page.fingers(),
+          )
+          await page.fingers()
+          await isAsked("pull === null")
+        } finally {
+          await page.touchScreen(false)
+          await page.look(1200, 800)
+        }
       })
     }))
 
@@ -161,6 +236,22 @@ inBrowser("a run's page", ({ page, served, text, count, click }) => {
       })
     }))
 
+  it("plays bodies in an exported site, which has MuJoCo with its licence", () =>
+    withFolder(async (folder) => {
+      const results = await train(folder, ["HalfCheetah"])
+      const exported = await effect(["ui", results, "--export", join(folder, "site")])
+      assert.strictEqual(exported.code, 0, exported.stderr)
+      assert.notInclude(exported.stdout, "without MuJoCo")
+      assert.include(readFileSync(join(folder, "site/play/mujocoLicence.txt"), "utf8"), "Apache License")
+      const server = await plainServer(folder)
+      try {
+        await open(server.url, "HalfCheetah")
+        assert.deepStrictEqual(page.complaints(), [])
+      } finally {
+        server.close()
+      }
+    }))
+
   it("plays in an exported site, which has the newest checkpoint", () =>
     withFolder(async (folder) => {
       const results = await train(folder, ["CartPole"])
@@ -170,6 +261,8 @@ inBrowser("a run's page", ({ page, served, text, count, click }) => {
       try {
         await open(server.url, "CartPole")
         await count(".game option", 1)
+        // Megabytes that no run of this site needs are not in it.
+        assert.isFalse(existsSync(join(folder, "site/play/mujoco.js")))
         assert.deepStrictEqual(page.complaints(), [])
       } finally {
         server.close()

@@ -65,6 +65,27 @@ describe("the game of the page Play", () => {
       }),
     )
 
+  it("sends the moments of a body, which a person may pull at", { tags: "slow" }, () =>
+    withWorker(async ({ send, next }) => {
+      send({ _tag: "Open", ...(await trained(configs.HalfCheetah)) })
+      const { picture, ui } = await next("Opened")
+      assert.deepStrictEqual(picture, { width: 480, height: 400 })
+      assert.include(ui, "export")
+      const step = async (pull: { readonly _tag: "Push"; readonly right: number; readonly up: number } | null) => {
+        send({ _tag: "Act", action: null, pull })
+        return (await next("Acted")).step
+      }
+      const alone = await step(null)
+      assert.deepInclude(alone, { state: null, seconds: 0.01, length: 1 })
+      assert.strictEqual(alone.moments?.length, 5)
+      assert.closeTo(alone.reward, (alone.terms?.forward ?? NaN) + (alone.terms?.ctrl ?? NaN), 1e-9)
+      const pushed = await step({ _tag: "Push", right: -1, up: 0 })
+      assert.isTrue(
+        pushed.moments?.every((moment) => typeof moment === "object" && moment !== null && "pull" in moment),
+      )
+    }),
+  )
+
   it("takes a person's action, counts the return, and begins again", () =>
     withWorker(async ({ send, next }) => {
       send({ _tag: "Open", ...(await trained(configs.CartPole)) })

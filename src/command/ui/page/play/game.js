@@ -3,11 +3,14 @@
  * tab.
  */
 import { fileAddress } from "../data.js"
-import { choice, el } from "../parts/dom.js"
+import { choice, el, toggle } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makeStage } from "../player/stage.js"
+import { makeTerms } from "../player/terms.js"
+import { makeFilm } from "./film.js"
 import { makeHands } from "./hands.js"
 import { padOf, keysOf } from "./keys.js"
+import { makeReach } from "./reach.js"
 import { startTrainer } from "./trainer.js"
 
 /** The milliseconds for which a step is shown. On boards it is longer, because each step changes a lot. */
@@ -33,8 +36,9 @@ export const makeGame = (run) => {
     show: (detail) => show(game, detail),
     close: () => {
       clearTimeout(game.timer)
-      game.isRunning = false
+      setRunning(game, false)
       game.trainer?.close()
+      game.reach.open(undefined)
       game.stage.close()
     },
   }
@@ -44,10 +48,22 @@ export const makeGame = (run) => {
 const makeState = (run) => {
   const problem = el("p.problem", { role: "alert" })
   const begin = () => void start(game).catch(({ message }) => fail(game, message))
+  const stage = makeStage((message) => (problem.textContent = message))
   const game = {
     run,
     problem,
-    stage: makeStage((message) => (problem.textContent = message)),
+    stage,
+    /** What only a game with a body has: its moments, the place of a pointer, the terms of its reward, and a switch. */
+    film: makeFilm({
+      show: (shown) => draw(game, shown),
+      begun: (step) => tell(game, step),
+      ended: (step) => isOver(step) && nextEpisode(game, () => game.film.wait(atEnd / 1000)),
+      wanted: () => act(game),
+    }),
+    reach: makeReach(stage.element),
+    terms: makeTerms(),
+    forces: toggle("contact forces", true, () => game.film.again()),
+    isBody: false,
     where: el("p.line.quiet", "The policy of a checkpoint acts in this tab, and you can take over."),
     hint: el("p.line.hint.quiet", { hidden: true }),
     which: el("div.slot"),
@@ -70,6 +86,8 @@ const makeState = (run) => {
     isPerson: false,
     /** Whether the worker was asked for a step and has not answered yet. */
     isAsked: false,
+    /** Whether the worker has computed the last step of an episode, and the next episode has not begun. */
+    isEnding: false,
     steps: 0,
     episodes: 0,
     timer: undefined,
@@ -82,12 +100,13 @@ const makeState = (run) => {
 
 /** Arranges the elements, and connects the input of a person. */
 const assemble = (game) => {
-  const { which, startButton, pauseButton, takeOver, pushField, stage, where, hint, problem } = game
+  const { which, startButton, pauseButton, takeOver, pushField, stage, where, hint, problem, reach, terms } = game
+  game.forces.hidden = true
   game.table = el(
     "div.game",
     { tabindex: "0", role: "group", "aria-label": "Play it here" },
-    el("div.controls", which, startButton, pauseButton, takeOver, pushField),
-    stage.element,
+    el("div.controls", which, startButton, pauseButton, takeOver, pushField, game.forces),
+    el("div.watch", el("div.screen", stage.element, reach.element), terms.element),
     where,
     hint,
     problem,
@@ -95,13 +114,13 @@ const assemble = (game) => {
   game.element = el("section.card", { hidden: true }, el("h2", "Play it here"), game.table)
   game.hands = makeHands(
     game.table,
-    () => game.isPerson,
+    () => game.isPerson || game.isBody,
     () => {
       if (game.keys?.turns === true) act(game)
     },
   )
   pushField.append(game.hands.slider)
-  stage.element.after(game.hands.pad)
+  terms.element.parentElement.after(game.hands.pad)
   return game
 }
 
@@ -119,7 +138,7 @@ const start = async (game) => {
   const { run, problem, where, checkpoints, config, startButton } = game
   problem.textContent = ""
   setRunning(game, false)
-  game.isAsked = false
+  game.isAsked = game.isEnding = false
   game.trainer ??= startTrainer(
     (answer) => answers[answer._tag]?.(game, answer),
     (message) => fail(game, message),
@@ -138,11 +157,19 @@ const fail = (game, message) => {
 /** Asks the worker for the next step, unless it is still computing one. */
 const act = (game) => {
   const { trainer, hands, keys } = game
-  if (!game.isRunning || game.isAsked || trainer === undefined) return
+  if (!game.isRunning || game.isAsked || game.isEnding || trainer === undefined) return
   const action = game.isPerson ? keys.choose(hands.held, game.steps, hands.push()) : null
   if (action === undefined) return
   game.isAsked = true
-  trainer.send("Act", { action })
+  trainer.send("Act", { action, pull: game.isBody ? pullOf(game) : null })
+}
+
+/** Returns what a person does to the body: a pointer pulls at it, or the arrows push it; null if neither. */
+const pullOf = ({ reach, hands: { held } }) => {
+  const at = reach.at()
+  if (at !== undefined) return { _tag: "Pointer", at }
+  const [right, up] = [Number(held.right) - Number(held.left), Number(held.up) - Number(held.down)]
+  return right === 0 && up === 0 ? null : { _tag: "Push", right, up }
 }
 
 const actLater = (game, wait) => {
@@ -154,8 +181,10 @@ const actLater = (game, wait) => {
 const setRunning = (game, next) => {
   game.isRunning = next
   game.pauseButton.textContent = next ? "Pause" : "Go on"
-  if (next) actLater(game, 0)
-  else clearTimeout(game.timer)
+  clearTimeout(game.timer)
+  if (!next) game.film.stop()
+  else if (game.isBody) game.film.run()
+  else actLater(game, 0)
 }
 
 const setPerson = (game, next) => {
@@ -171,10 +200,20 @@ const setPerson = (game, next) => {
   if (game.isRunning) actLater(game, 0)
 }
 
-const opened = async (game, { env, step, ui }) => {
-  const { hint, takeOver, stage, pauseButton, where } = game
+const opened = async (game, { env, step, ui, picture }) => {
+  const { hint, takeOver, stage, pauseButton, where, film, reach, terms, forces, hands } = game
+  game.isBody = picture !== undefined
   game.keys = keysOf(env)
   hint.textContent = game.keys?.hint ?? ""
+  film.clear()
+  reach.open(picture)
+  terms.show()
+  forces.hidden = !game.isBody
+  hands.showPad(game.isBody ? ["left", "right", "up", "down"] : [])
+  if (game.isBody) {
+    hint.textContent = "Drag the body with the mouse or a finger to pull at it, or push it with the arrow keys."
+    hint.hidden = false
+  }
   takeOver.hidden = game.keys === undefined
   await stage.start(ui)
   pauseButton.hidden = false
@@ -182,24 +221,45 @@ const opened = async (game, { env, step, ui }) => {
   setRunning(game, true)
 }
 
-const acted = (game, { step: { state, action, total, length, terminated, truncated } }) => {
-  const { where, table, stage, episodes, trainer } = game
+const isOver = ({ terminated, truncated }) => terminated || truncated
+
+const acted = (game, { step }) => {
   game.isAsked = false
+  if (step.moments !== undefined) {
+    game.isEnding = isOver(step)
+    return game.film.add(step)
+  }
+  tell(game, step)
+  draw(game, { moment: step.state, step, index: 0 })
+  if (isOver(step)) nextEpisode(game)
+  const wait = game.keys?.turns === true ? pace.turns : pace.smooth
+  if (game.isRunning) actLater(game, isOver(step) ? atEnd : wait)
+}
+
+/** Writes which step is shown. */
+const tell = (game, { action, total, length, terminated, truncated, terms }) => {
+  const { where, table } = game
   game.steps = length
   const who = game.isPerson ? "You act" : "The policy acts"
   const end = terminated ? ", terminated" : truncated ? ", truncated" : ""
   where.textContent = `${who}: step ${number(length)}, return ${number(total)}${end}`
   table.dataset.steps = String(Number(table.dataset.steps ?? 0) + 1)
   table.dataset.action = action.join()
-  stage.show({ parameters: {}, state, action, index: `${episodes}:${length}`, episode: episodes })
-  const isOver = terminated || truncated
-  if (isOver) {
-    game.episodes++
-    table.dataset.episodes = String(game.episodes)
-    trainer.send("Restart")
-  }
-  const wait = game.keys?.turns === true ? pace.turns : pace.smooth
-  if (game.isRunning) actLater(game, isOver ? atEnd : wait)
+  game.terms.show(terms)
+}
+
+/** Draws a step, or a moment of it. */
+const draw = ({ stage, episodes, forces }, { moment, step: { action, length }, index }) => {
+  const parameters = { forces: forces.querySelector("input").checked }
+  stage.show({ parameters, state: moment, action, index: `${episodes}:${length}:${index}`, episode: episodes })
+}
+
+const nextEpisode = (game, wait = () => {}) => {
+  game.episodes++
+  game.table.dataset.episodes = String(game.episodes)
+  game.trainer.send("Restart")
+  game.isEnding = false
+  wait()
 }
 
 const refused = (game, { message }) => {

@@ -2,9 +2,10 @@
  * Plays trajectories `[{ parameters, trajectory: [{ state, action, dt, reward, terminated }] }]`. The run's own file
  * `ui.esm.js` renders them in a sandboxed frame; without this file, the player shows numbers.
  */
-import { choice, el } from "../parts/dom.js"
+import { choice, el, toggle } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makeStage } from "./stage.js"
+import { bodyIn, makeTerms } from "./terms.js"
 import { trajectoriesIn } from "./trajectories.js"
 
 /** Reads a file. `address` is where it is, and `name` is its name in messages. */
@@ -59,6 +60,9 @@ const makeState = () => {
     play: el("button.button.play", { disabled: true, onclick: () => setPlaying(player, !player.playing) }, "Play"),
     where: el("span.where.quiet", { role: "status" }),
     episodes: el("div.slot"),
+    /** The terms of the reward, and a switch for the arrows of contact forces, if the env has a body. */
+    terms: makeTerms(),
+    forces: toggle("contact forces", true, () => goTo(player, player.step)),
     speedChoice: choice("speed", speeds, "1", (value) => (player.speed = Number(value))),
     /** The episodes. The list stays empty until the stage can show them, so that nothing can be played too early. */
     trajectories: [],
@@ -73,12 +77,13 @@ const makeState = () => {
     elapsed: 0,
     element: undefined,
   }
-  const { stage, scrub, play, where, episodes, speedChoice } = player
+  const { stage, scrub, play, where, episodes, speedChoice, terms, forces } = player
+  forces.hidden = true
   player.element = el(
     "div.player",
     { tabindex: "-1", role: "group", "aria-label": "Episode player" },
-    stage.element,
-    el("div.controls", play, el("label.field.scrub", el("span", "step"), scrub), speedChoice, episodes),
+    el("div.watch", el("div.screen", stage.element), terms.element),
+    el("div.controls", play, el("label.field.scrub", el("span", "step"), scrub), speedChoice, episodes, forces),
     el("p.line", where),
     problem,
     el("p.line.hint.quiet", "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed."),
@@ -90,7 +95,7 @@ const stepsOf = ({ trajectories, episode }) => trajectories[episode]?.trajectory
 
 /** Shows a step of the episode, or the nearest step if there is no such step. */
 const goTo = (player, next) => {
-  const { stage, scrub, where, trajectories, episode } = player
+  const { stage, scrub, where, trajectories, episode, terms, forces } = player
   const steps = stepsOf(player)
   const step = Math.max(0, Math.min(steps.length - 1, next))
   player.step = step
@@ -100,8 +105,11 @@ const goTo = (player, next) => {
   const end = now.terminated ? ", terminated" : now.truncated ? ", truncated" : ""
   scrub.value = String(step)
   where.textContent = `step ${step + 1} of ${steps.length}, reward ${number(now.reward)}, return ${number(total)}${end}`
+  forces.hidden = bodyIn(now.state) === undefined
+  // The state before a step has the terms of the step before, so those of this step are in the next state.
+  terms.show(bodyIn(steps[step + 1]?.state)?.terms)
   stage.show({
-    parameters: trajectories[episode].parameters ?? {},
+    parameters: { ...trajectories[episode].parameters, forces: forces.querySelector("input").checked },
     state: now.state ?? now.observation,
     action: now.action,
     index: `${episode}:${step}`,

@@ -212,6 +212,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   rl: [
     "env/Env.ts",
+    "env/EnvBody.ts",
     "env/Envs.ts",
     "env/Space.ts",
     "env/foreign/options.ts",

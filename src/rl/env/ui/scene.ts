@@ -156,7 +156,11 @@ export const scene: EnvDrawing<Camera, Scene> = {
       for (const [x, y, z, ...force] of rowsOf(state.forces ?? [], 6)) {
         const size = Math.hypot(...force)
         const long = (0.12 * far * Math.min(size, 4)) / size
-        const [from, to] = [seen([x, y, z]), seen([x + long * force[0], y + long * force[1], z + long * force[2]])]
+        // The place is anywhere along the force; an arrow from the floor begins there.
+        const sunk = floor === undefined || force[2] <= 0 ? 0 : (z - floor) / force[2]
+        const back = Math.abs(sunk) * size < 0.15 * far ? sunk : 0
+        const alongForce = (way: number): Place => [x + way * force[0], y + way * force[1], z + way * force[2]]
+        const [from, to] = [seen(alongForce(-back)), seen(alongForce(long - back))]
         if (!isInFront(from, to)) continue
         const [start, end] = [onScreen(from), onScreen(to)]
         arrow(start[0], start[1], end[0] - start[0], end[1] - start[1], dark ? "#6ee7d6" : "#0f766e", 3.5)

@@ -24,6 +24,11 @@ export const sources = {
     url: "https://docs.cleanrl.dev",
     measure: "mean return of the last training episodes, bodies in their version v4, 3 seeds or more",
   },
+  gymnax: {
+    name: "gymnax",
+    url: "https://github.com/RobertTLange/gymnax",
+    measure: "mean return of a trained PPO agent; its games end after 1,000 steps and repeat no actions",
+  },
   zoo: {
     name: "RL Baselines3 Zoo",
     url: "https://github.com/DLR-RM/rl-baselines3-zoo",
@@ -44,6 +49,7 @@ type Figures = Readonly<Record<string, ReadonlyArray<Published>>>
 const slmLab = (score: number, steps: string): Published => ({ source: "slmLab", score, steps })
 const tianshou = (score: number): Published => ({ source: "tianshou", score, steps: "1M" })
 const cleanRl = (score: number, steps = "1M"): Published => ({ source: "cleanRl", score, steps })
+const gymnax = (score: number): Published => ({ source: "gymnax", score, steps: "10M" })
 const zoo = (score: number, steps = "1M"): Published => ({ source: "zoo", score, steps })
 
 /** The published scores by the name of the row. */
@@ -63,6 +69,10 @@ export const published: Figures = {
   "td3/Walker2d-v5": [tianshou(3982), zoo(4718), cleanRl(4058)],
   "tqc/HalfCheetah-v5": [zoo(12_090)],
   "ddpg/HalfCheetah-v5": [tianshou(11_719), cleanRl(10_374)],
+  "ppo/MinAtar/Breakout-v1": [gymnax(28)],
+  "ppo/MinAtar/Asterix-v1": [gymnax(15)],
+  "ppo/MinAtar/Freeway-v1": [gymnax(58)],
+  "ppo/MinAtar/SpaceInvaders-v1": [gymnax(131)],
   "ppo/CartPole-v1": [zoo(500, "100k")],
   "dqn/CartPole-v1": [zoo(500, "50k")],
   "a2c/CartPole-v1": [zoo(500, "500k")],

@@ -25,6 +25,11 @@ interface Block {
   readonly peerEnvs?: ReadonlyArray<string>
 }
 
+const bodies = ["HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"]
+
+/** MinAtar's games; the algorithms that play only two of them play the first. */
+const games = ["Breakout", "Asterix", "Freeway", "Seaquest", "SpaceInvaders"].map((name) => `MinAtar/${name}-v1`)
+
 /** The number of trainings by Stable-Baselines3 in each of its rows. */
 const peerSeeds = 3
 
@@ -53,24 +58,26 @@ export const rows: ReadonlyArray<Row> = [
   }),
   ...block({
     algorithms: ["a2c", "trpo"],
-    envs: ["HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"],
+    envs: bodies,
     steps: 1_000_000,
     seeds: 5,
   }),
   ...block({
     algorithms: ["sac"],
-    envs: ["HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"],
+    envs: bodies,
     steps: 200_000,
     seeds: 3,
     peerEnvs: ["HalfCheetah-v5", "Hopper-v5"],
   }),
   ...block({
     algorithms: ["td3"],
-    envs: ["HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"],
+    envs: bodies,
     steps: 200_000,
     seeds: 3,
   }),
   ...block({ algorithms: ["tqc", "ddpg"], envs: ["HalfCheetah-v5"], steps: 200_000, seeds: 3 }),
+  ...block({ algorithms: ["ppo", "dqn"], envs: games, steps: 5_000_000, seeds: 3 }),
+  ...block({ algorithms: ["rainbow", "qr-dqn"], envs: games.slice(0, 2), steps: 5_000_000, seeds: 3 }),
   ...classic("ppo", [100_000, 1_000_000, 1_000_000]),
   ...classic("dqn", [50_000, 100_000, 120_000], ["CartPole-v1", "MountainCar-v0"]),
   ...classic("a2c", [500_000, 500_000, 1_000_000]),
@@ -92,11 +99,16 @@ export interface Group {
   readonly envs: ReadonlyArray<string>
 }
 
-const bodies = ["HalfCheetah-v5", "Hopper-v5", "Walker2d-v5"]
-
 export const groups: ReadonlyArray<Group> = [
   { name: "bodies-1m", title: "Three bodies, 1M steps", algorithms: ["ppo", "a2c", "trpo"], envs: bodies },
   { name: "bodies-200k", title: "Three bodies, 200k steps", algorithms: ["sac", "td3"], envs: bodies },
+  { name: "minatar", title: "MinAtar, 5M steps", algorithms: ["ppo", "dqn"], envs: games },
+  {
+    name: "minatar-two",
+    title: "Two games of MinAtar, 5M steps",
+    algorithms: ["ppo", "dqn", "rainbow", "qr-dqn"],
+    envs: games.slice(0, 2),
+  },
   {
     name: "classic-control",
     title: "Classic control, each algorithm with its own number of steps",

@@ -3,12 +3,13 @@
  * where it was when it is started again: a training resumes from its checkpoint, with the same bits.
  */
 import { existsSync } from "node:fs"
-import { availableParallelism } from "node:os"
 import { join, resolve } from "node:path"
 import { parseArgs } from "node:util"
 import { peersFolder } from "../../bench/peers/peers.ts"
+import { bounds } from "../../src/base/config/bounds.ts"
+import { highest } from "../../src/base/statistics/extremes.ts"
 import { docsFolder, filesIn, writePage, writePictures } from "./files.ts"
-import { chosenRows, nameOf, type Row } from "./rows.ts"
+import { chosenRows, nameOf, type Row, rows } from "./rows.ts"
 import { resultFile } from "./ScoreResult.ts"
 import { collect, isStopped, stopBySignals, train, trainPeer, type TrainingOptions } from "./training.ts"
 
@@ -19,7 +20,7 @@ const help = `Trains what the table of docs/scores.md lacks, and writes it.
   npm run scores -- --list                   the rows, with the number of trainings that are done
   npm run scores -- --page                   writes the page from the results, without training
                    [--hours N]               starts no training later than this many hours from now
-                   [--jobs N]                trainings at a time; 1 when left out
+                   [--jobs N]                trainings at a time; when left out 1, or all seeds of a row on a cluster
                    [--cluster postgres://…]  trains all seeds of a row on the workers of a cluster (docs/cluster.md)
                    [--python FILE]           a Python that has stable-baselines3; $EFFECT_RL_PEERS/venv/bin/python or python3
                                              when left out
@@ -41,7 +42,7 @@ const parsed = (() => {
         list: { type: "boolean", default: false },
         page: { type: "boolean", default: false },
         hours: { type: "string" },
-        jobs: { type: "string", default: "1" },
+        jobs: { type: "string" },
         cluster: { type: "string" },
         python: { type: "string" },
         "no-peers": { type: "boolean", default: false },
@@ -61,8 +62,9 @@ const unknown = names.find((name) => chosenRows([name]).length === 0)
 if (unknown !== undefined) misused(`--only ${unknown}: expected an algorithm, an env or ALGORITHM/ENV of a row`)
 const chosen = chosenRows(names)
 
-const mostJobs = 4 * availableParallelism()
-const jobs = Number(parsed.jobs)
+const mostJobs = bounds.runs.most
+/** The number of trainings at a time. */
+const jobs = Number(parsed.jobs ?? (parsed.cluster === undefined ? 1 : highest(rows.map(({ seeds }) => seeds))))
 if (!Number.isInteger(jobs) || jobs < 1 || jobs > mostJobs)
   misused(`--jobs ${parsed.jobs}: expected a whole number from 1 to ${mostJobs}`)
 const hours = parsed.hours === undefined ? Infinity : Number(parsed.hours)
@@ -93,9 +95,8 @@ const mayStart = (): boolean => !isStopped() && performance.now() < deadline
 const trainRow = async (row: Row): Promise<void> => {
   // A process that was killed may have left finished runs without results.
   collect(row, resultsFolder, options.work, missingSeeds(row, "effect-rl"))
-  const atOnce = options.cluster === undefined ? jobs : row.seeds
   for (let seeds = missingSeeds(row, "effect-rl"); seeds.length > 0 && mayStart();) {
-    const some = seeds.slice(0, atOnce)
+    const some = seeds.slice(0, jobs)
     console.log(`${nameOf(row)}: seeds ${some.join(", ")}`)
     await train(row, some, options)
     seeds = missingSeeds(row, "effect-rl")

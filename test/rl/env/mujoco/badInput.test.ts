@@ -78,6 +78,25 @@ describe("a model of MuJoCo", () => {
     }),
   )
 
+  it.effect("of which two do not fit into the memory: the second is refused, and the first goes on", () =>
+    Effect.gen(function* () {
+      const model = slider("<size memory='1200M'/>")
+      const first = yield* Batch.open(ballWith({ model }), 1)
+      yield* Effect.sync(() => first.reset(1))
+      assert.include(yield* messageOf({ model }), "2 GB in each thread for all models")
+      yield* Effect.sync(() => first.step(new Float32Array(1)))
+    }),
+  )
+
+  it.effect("with entities of entities does not grow", () =>
+    Effect.gen(function* () {
+      const entities = Array.from({ length: 12 }, (_, at) => `<!ENTITY e${at + 1} "${`&e${at};`.repeat(10)}">`).join("")
+      const { xml } = slider("<custom><text name='t' data='&e12;'/></custom>")
+      const model = { xml: `<!DOCTYPE m [<!ENTITY e0 "ha">${entities}]>${xml}` }
+      yield* Effect.scoped(Batch.open(ballWith({ model }), 1))
+    }),
+  )
+
   it.effect("names its file in errors", () =>
     Effect.gen(function* () {
       const model = { ...slider("<option warp='1'/>"), path: "robots/arm.xml" }
@@ -145,10 +164,10 @@ describe("Mujoco.env", () => {
     }),
   )
 
-  /** Opens batches of new envs, and closes them. Two of these models at once would not fit into MuJoCo's memory. */
+  /** Opens batches of new envs, and closes them. Four of these models at once would not fit into MuJoCo's memory. */
   const opening = (times: number) =>
     Effect.gen(function* () {
-      const model = slider("<size memory='1200M'/>")
+      const model = slider("<size memory='500M'/>")
       for (let open = 0; open < times; open++) {
         const env = ballWith({ model })
         const [first, second] = [Scope.makeUnsafe(), Scope.makeUnsafe()]
@@ -161,7 +180,7 @@ describe("Mujoco.env", () => {
         assert.throws(() => env.reset(stream(1)), "MuJoCo is not loaded")
         // Errors keep no memory either: a wrong model, and one that does not fit to the env.
         if (open % 10 !== 0) continue
-        yield* messageOf({ model: slider("<size memory='1200M'/><option warp='1'/>") })
+        yield* messageOf({ model: slider("<size memory='500M'/><option warp='1'/>") })
         yield* messageOf({ model, actionSpace: box(-1, 1, [2]) })
       }
     })

@@ -104,6 +104,20 @@ describe("a model in a file", () => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("whose files are not there names itself and them", () =>
+    Effect.gen(function* () {
+      const folder = yield* folderWith({
+        "mesh.xml": model(mesh("lost.obj") + body),
+        "include.xml": "<mujoco>\n<include file='lost.xml'/></mujoco>",
+      })
+      const compile = yield* loadMujoco("hull")
+      const meshless = yield* mjcfFile(join(folder, "mesh.xml"))
+      assert.throws(() => compile(meshless), /^hull: .*mesh\.xml: .*lost\.obj/)
+      const partless = yield* mjcfFile(join(folder, "include.xml"))
+      assert.throws(() => compile(partless), /^hull: .*include\.xml: .*lost\.xml/)
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("cannot be a compiled one, and the error says of which version", () =>
     Effect.gen(function* () {
       const folder = yield* folderWith({})

@@ -202,6 +202,9 @@ export const stepOf = (name: string): number | undefined => numberIn(/^(\d+)$/, 
 export const inStep = {
   trajectories: "trajectories.json.gz",
   picture: "episode.svg",
+  /** Returns the name of a video: `episode.gif`, and `episode_1.gif` for the second one. */
+  videoOf: (format: "gif" | "mp4", index: number): string =>
+    index === 0 ? `episode.${format}` : `episode_${index}.${format}`,
   evaluation: "evaluation_results.json",
   weights: "checkpoint.safetensors",
   onnx: "checkpoint.onnx",

@@ -41,6 +41,8 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "formats/hdf5/read.ts",
     "formats/jsonLines.ts",
     "formats/modelFiles.ts",
+    "formats/picture/ffmpeg.ts",
+    "formats/picture/frames.ts",
     "formats/picture/movie.ts",
     "formats/picture/png.ts",
     "formats/picture/svg.ts",

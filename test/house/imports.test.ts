@@ -149,6 +149,7 @@ describe("imports", () => {
 
   it("take unstable modules of Effect only where they are adapted", () => {
     const adapted: Readonly<Record<string, string>> = {
+      "base/formats/picture/ffmpeg.ts": "effect/process/ChildProcess",
       "trainer/store/redisStore.ts": "effect/persistence/Redis",
       "run/store/objects/ObjectStore.ts": "effect/persistence/KeyValueStore",
       "agents/openenv/app.ts": "effect/socket/Socket",

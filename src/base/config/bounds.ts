@@ -72,6 +72,8 @@ export const bounds = {
   simulations: row(1, 100_000, "memory", "each adds a node to the tree"),
   episodes: row(1, 100_000, "memory", "they are played at the same time"),
   frames: row(1, 1024, "memory", "each is kept"),
+  /** Pictures of a video. */
+  pictures: row(2, 100_000, "memory", "a file has them all"),
   /** Pixels on a side of a picture. */
   pixels: row(1, 4096, "memory", "a picture has a number for each"),
   cells: row(1, 1000, "memory", "a board has so many squared"),

@@ -2,7 +2,7 @@
 
 /** The Content-Security-Policy of the page, which allows its own scripts and styles, but no other servers and no framing. */
 export const pagePolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; connect-src 'self'; frame-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /**
@@ -33,6 +33,8 @@ export const contentType = (path: string): string => {
 const types = new Map([
   ["svg", "image/svg+xml"],
   ["png", "image/png"],
+  ["gif", "image/gif"],
+  ["mp4", "video/mp4"],
   ["json", "application/json"],
   ...["jsonl", "yaml", "log", "txt", "md", "csv", "js", "h"].map(
     (name) => [name, "text/plain; charset=utf-8"] as const,

@@ -90,16 +90,37 @@ export interface RenderOptions {
    * renders. @default 0
    */
   readonly everySteps?: number
+  /** The number of ended episodes of the training between two further renderings; 0 adds none. @default 0 */
+  readonly everyEpisodes?: number
   /** The number of episodes that are saved at each rendering; the picture shows the first. @default 1 */
   readonly episodes?: number
   /** The speed of the moving picture, in env steps per second. @default 30 */
   readonly speed?: number
+  /**
+   * The format of a video of the episodes, beside the moving picture: "gif", or "mp4", which needs the program ffmpeg; null
+   * makes none. @default null
+   */
+  readonly video?: "gif" | "mp4" | null
+  /**
+   * Whether a video has one picture with a tile for each episode, which are played at the same time; otherwise each episode
+   * has a video of its own. @default true
+   */
+  readonly tiled?: boolean
+  /** The largest number of pictures in a video. It shows every n-th step of a longer episode, and the last. @default 1000 */
+  readonly maxFrames?: number
+  /** The longer side of a video in pixels, at most. @default 480 */
+  readonly size?: number
 }
 
 export const RenderSettings = Schema.Struct({
   everySteps: withDefault(bounded("countOrNone"), 0),
+  everyEpisodes: withDefault(bounded("countOrNone"), 0),
   episodes: withDefault(bounded("episodes"), 1),
   speed: withDefault(bounded("rounds"), 30),
+  video: withDefault(Schema.NullOr(Schema.Literals(["gif", "mp4"])), null),
+  tiled: withDefault(Schema.Boolean, true),
+  maxFrames: withDefault(bounded("pictures"), 1000),
+  size: withDefault(bounded("pixels"), 480),
 })
 
 export interface NormalizeOptions {

@@ -94,7 +94,8 @@ const owesValidation = (settings: Decided, state: TrainingState): boolean => {
 }
 
 const owesRendering = (settings: Decided, state: TrainingState): boolean =>
-  crossed(state.lastRenderStep, state.step, settings.render.everySteps)
+  crossed(state.lastRenderStep, state.step, settings.render.everySteps) ||
+  crossed(state.lastRenderEpisode ?? 0, state.episodes, settings.render.everyEpisodes)
 
 /** Tells whether a training has nothing left to do. */
 export const isOver = (settings: Decided, state: TrainingState): boolean =>
@@ -147,6 +148,7 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
 const isDue = (settings: Decided, state: TrainingState): boolean =>
   isLast(settings, state) ||
   crossed(state.lastValidationStep, state.step, settings.validation.everySteps) ||
+  crossed(state.lastRenderEpisode ?? 0, state.episodes, settings.render.everyEpisodes) ||
   owesCheckpoint(settings, state)
 
 const owesCheckpoint = (settings: Decided, state: TrainingState): boolean =>
@@ -167,7 +169,7 @@ const save = Effect.fnUntraced(function* (training: Training, state: TrainingSta
 })
 
 /** Writes the folder `steps/{STEP}/` of this step. If that fails, a warning says so and the training continues. */
-const render = Effect.fn("effect-rl.render")(function* ({ writeStepFolder }: Training, state: TrainingState) {
+const render = Effect.fn("effect-rl.render")(function* ({ writeStepFolder, plan }: Training, state: TrainingState) {
   if (writeStepFolder === undefined) return
   const event = yield* writeStepFolder(state).pipe(
     Effect.map((path) => ({ _tag: "Note" as const, message: `step ${state.step} rendered: ${path}` })),
@@ -177,6 +179,7 @@ const render = Effect.fn("effect-rl.render")(function* ({ writeStepFolder }: Tra
   )
   // Set this last: if we are interrupted here, the resumed run renders this step again.
   state.lastRenderStep = state.step
+  if (plan.settings.render.everyEpisodes > 0) state.lastRenderEpisode = state.episodes
   yield* (yield* CurrentRun).recording.emit([event])
 })
 

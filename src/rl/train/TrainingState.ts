@@ -25,6 +25,8 @@ export class TrainingState extends Schema.Class<TrainingState>("TrainingState")(
   lastCheckpointStep: count(),
   lastCheckpointEpisode: count(),
   lastRenderStep: count(),
+  /** The number of episodes at the last rendering by `render.everyEpisodes`. Missing before the first one. */
+  lastRenderEpisode: Schema.mutableKey(Schema.optionalKey(Schema.Int)),
   evaluations: list(Evaluation),
   /** The callback that has ended the training, and why; null if none has. */
   stopped: Schema.mutableKey(

@@ -124,7 +124,9 @@ export const plan = Effect.fnUntraced(function* (
   const renderedEnv = others[0] ?? env
   // Only when an env that runs elsewhere is opened, it tells whether it can render.
   const lacksRenderer =
-    settings.render.everySteps > 0 && renderedEnv.renderSvg === undefined && renderedEnv.open === undefined
+    settings.render.everySteps + settings.render.everyEpisodes > 0 &&
+    renderedEnv.renderSvg === undefined &&
+    renderedEnv.open === undefined
   return {
     settings,
     env,

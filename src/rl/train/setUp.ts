@@ -27,6 +27,7 @@ import type { TrainingState } from "./TrainingState.ts"
 import { misfit } from "./misfit.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { Current as OwnValidator } from "./Validator.ts"
+import { checkVideos } from "./validation/videos.ts"
 import { makeOwnValidator } from "./validation/ownValidator.ts"
 import { makeValidator, shares, type PolicyValidator } from "./validation/PolicyValidator.ts"
 
@@ -96,11 +97,14 @@ export const setUp = Effect.fnUntraced(function* (
         )
       : makeOwnValidator(own, plan, envs, policy)
   const makeFolder = makeStepFolder({ plan, learner, envs }, policy)
+  yield* checkVideos(env.id, settings.render)
   const validates = settings.validation.everySteps > 0
   yield* checkAgents(plan)
   if (validates && own === undefined) yield* checkWholeGames(plan)
   const validator = validates ? yield* makeValidation : undefined
-  const writesFolders = settings.render.everySteps > 0 || (yield* CheckpointRequest).writesStepFolder === true
+  const { render } = settings
+  const writesFolders =
+    render.everySteps > 0 || render.everyEpisodes > 0 || (yield* CheckpointRequest).writesStepFolder === true
   const writeStepFolder = writesFolders ? yield* makeFolder : undefined
   // A user can request a folder of the current step (kill -USR1) although the config writes none. The first request makes
   // the validator and the writer that it needs; later requests use them again.

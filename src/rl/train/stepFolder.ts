@@ -1,6 +1,6 @@
 /**
  * Writes the folder `steps/{STEP}/` of a run, with the file names that RLtools' viewer expects: episodes of the current
- * policy (`trajectories.json.gz`, and the first one as a moving picture in `episode.svg`), the policy in the formats
+ * policy (`trajectories.json.gz`, and the first one as a moving picture in `episode.svg`, on request videos), the policy in the formats
  * that can hold it (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and its evaluation (`evaluation_results.json`).
  * `setUp.ts` calls it.
  */
@@ -21,6 +21,7 @@ import { policyFiles } from "../export/policyFiles.ts"
 import { exportedPolicies, type TrainingEnvs } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
+import { videoFiles } from "./validation/videos.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
 
 /** Writes the folder of the current step and returns its path. */
@@ -45,6 +46,11 @@ export const makeStepFolder = Effect.fnUntraced(function* (
       Array.from({ length: render.episodes }, (_, index) => index),
       (index) => playEpisode(seed, state.step, index),
     )
+    const videos = yield* videoFiles(
+      env.id,
+      episodes.map(({ frames }) => frames),
+      render,
+    )
     const weights = yield* learner.weights
     const models = yield* exportedPolicies({ plan, learner, envs }, state.step, Layout.inStep.onnxOf)
     const example = Float32Array.from(episodes[0].steps[0].observation)
@@ -54,6 +60,7 @@ export const makeStepFolder = Effect.fnUntraced(function* (
       ...(episodes[0].frames.length === 0
         ? {}
         : { [Layout.inStep.picture]: utf8.encode(animate(episodes[0].frames, render.speed)) }),
+      ...videos,
       [Layout.inStep.weights]: safetensors.encode(weights),
       ...models,
       ...policyFiles(learner.dense, weights, {

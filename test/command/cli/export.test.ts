@@ -161,10 +161,13 @@ describe("effect export", () => {
       const missing = await withProgram(undefined)
       assert.deepEqual(
         [missing.code, missing.stderr],
-        [2, "effect: --to mp4 needs the program ffmpeg (https://ffmpeg.org); --to gif needs none\n"],
+        [2, "effect: CartPole-v1: --to mp4: mp4 needs the program ffmpeg (https://ffmpeg.org); gif needs none\n"],
       )
       const refused = await withProgram(`console.error("no such\\nencoder"); process.exit(3)`)
-      assert.deepEqual([refused.code, refused.stderr], [2, "effect: ffmpeg failed (exit code 3): no such; encoder\n"])
+      assert.deepEqual(
+        [refused.code, refused.stderr],
+        [2, "effect: CartPole-v1: --to mp4: ffmpeg failed (exit code 3): no such; encoder\n"],
+      )
       // A file is replaced as a whole: under its other name, the earlier one stays as it was.
       linkSync(write(folder, "a.mp4", "earlier"), join(folder, "earlier.mp4"))
       const done = await withProgram(`

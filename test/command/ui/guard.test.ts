@@ -23,6 +23,10 @@ describe("a file's type", () => {
       assert.strictEqual(contentType(`a/evil.${type}`), "application/octet-stream", type)
     }
     assert.strictEqual(contentType("a/episode.svg"), "image/svg+xml")
+    assert.deepStrictEqual(
+      ["gif", "mp4"].map((ending) => contentType(`a/episode.${ending}`)),
+      ["image/gif", "video/mp4"],
+    )
     assert.strictEqual(contentType("a/b.constructor"), "application/octet-stream")
   })
 })

@@ -6,10 +6,11 @@ import { Effect, Stream } from "effect"
 import { FormatError } from "../FormatError.ts"
 import { countColours, writeGif } from "./gif.ts"
 import type { Picture } from "./Picture.ts"
-import { drawSvg } from "./svg.ts"
+import type { Frame, Movie } from "./frames.ts"
+import { drawFrame } from "./tiles.ts"
 
-/** The pictures of one episode, each an SVG document. */
-type Frames = ReadonlyArray<string>
+/** The pictures of one episode. */
+type Frames = ReadonlyArray<Frame>
 
 /** The shortest time in hundredths of a second for which browsers show a picture of a GIF. */
 const shortest = 2
@@ -17,7 +18,7 @@ const shortest = 2
 const pause = 50
 
 interface Shown {
-  readonly svg: string
+  readonly frame: Frame
   readonly hundredths: number
 }
 
@@ -33,7 +34,7 @@ export const timesOf = (episodes: ReadonlyArray<Frames>, speed: number): Readonl
     // Round the start times, not the durations, so that the sum of the durations is right.
     const startOf = (index: number): number => Math.round((100 * index) / speed)
     return indices.map((index, at) => ({
-      svg: frames[index],
+      frame: frames[index],
       hundredths:
         Math.max(shortest, startOf(indices[at + 1] ?? index + stride) - startOf(index)) + (index === last ? pause : 0),
     }))
@@ -42,10 +43,11 @@ export const timesOf = (episodes: ReadonlyArray<Frames>, speed: number): Readonl
 
 /** Draws a picture, which must have the size of the others. */
 const drawn = Effect.fnUntraced(function* (
-  svg: string,
+  frame: Frame,
   size: { width: number; height: number } | undefined,
+  side: number | undefined,
 ): Effect.fn.Return<Picture, FormatError> {
-  const picture = yield* drawSvg(svg)
+  const picture = yield* drawFrame(frame, side)
   if (size === undefined || (picture.width === size.width && picture.height === size.height)) return picture
   const found = `${picture.width} × ${picture.height}`
   return yield* new FormatError({
@@ -53,33 +55,36 @@ const drawn = Effect.fnUntraced(function* (
   })
 })
 
-/** Returns a GIF of episodes at a speed in pictures per second. The same pictures give the same bytes. */
+/**
+ * Returns a GIF of episodes, one after another, at a speed in pictures per second. With `side`, the longer side has so many
+ * pixels. The same pictures give the same bytes.
+ */
 export const gifOf = Effect.fnUntraced(function* (
   episodes: ReadonlyArray<Frames>,
   speed: number,
+  side?: number,
 ): Effect.fn.Return<Uint8Array, FormatError> {
   const shown = timesOf(episodes, speed)
   const colours = countColours()
   let size: Picture | undefined
   // All pixels together would need too much memory, so draw each picture twice: for its colours, and for the file.
-  for (const { svg } of shown) {
-    const picture: Picture = yield* drawn(svg, size)
+  for (const { frame } of shown) {
+    const picture: Picture = yield* drawn(frame, size, side)
     size ??= picture
     colours.add(picture)
   }
   if (size === undefined) return yield* new FormatError({ message: "expected pictures, found none" })
   const gif = writeGif(size.width, size.height, colours)
-  for (const { svg, hundredths } of shown) gif.add(yield* drawn(svg, size), hundredths)
+  for (const { frame, hundredths } of shown) gif.add(yield* drawn(frame, size, side), hundredths)
   return gif.finish()
 })
 
 /** Returns the size of all pictures, and a stream of their pixels: red, green and blue of each, on white paper. */
-export const rawFrames = Effect.fnUntraced(function* (episodes: ReadonlyArray<Frames>) {
-  const frames = episodes.flat()
+export const rawFrames = Effect.fnUntraced(function* ({ frames, side }: Pick<Movie, "frames" | "side">) {
   if (frames.length === 0) return yield* new FormatError({ message: "expected pictures, found none" })
-  const { width, height } = yield* drawn(frames[0], undefined)
-  const pixels = Stream.mapEffect(Stream.fromIterable(frames), (svg) =>
-    Effect.map(drawn(svg, { width, height }), onPaper),
+  const { width, height } = yield* drawn(frames[0], undefined, side)
+  const pixels = Stream.mapEffect(Stream.fromIterable(frames), (frame) =>
+    Effect.map(drawn(frame, { width, height }, side), onPaper),
   )
   return { width, height, pixels }
 })

@@ -46,8 +46,10 @@ export const evaluate = subcommand(
       return yield* usageError(
         "--results-dir s3://… does not work with a file: an evaluation is saved in a folder on disk",
       )
-    if (input.render)
-      return yield* usageError("--render does not work with a run in a bucket: it writes into the folder of the run")
+    if (input.render || Option.isSome(input.video)) {
+      const flag = input.render ? "--render" : "--video"
+      return yield* usageError(`${flag} does not work with a run in a bucket: it writes into the folder of the run`)
+    }
     const usable = Option.isSome(input.other) ? evaluations : usableFor(input)
     const options = { usable, quiet: input.quiet, step: input.step }
     yield* withRunsOnDisk({ ...input, runs: named }, options, ({ runs: [target, other], resultsDir }) =>

@@ -19,7 +19,7 @@ import { type EvalFlags, judgingFlags, refuseFlags } from "./flags.ts"
 import { fromConfig } from "./loadEvaluation.ts"
 
 export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, named: string) {
-  yield* refuseFlags(input, ["file", "render"], "the run of a policy")
+  yield* refuseFlags(input, ["file", "render", "video"], "the run of a policy")
   const place = yield* findModel(named, Option.getOrUndefined(input.step))
   const run = dirname(dirname(place.folder))
   const name = nameOf(basename(run))

@@ -1,6 +1,6 @@
 /**
  * Implements `effect eval RUN`: plays validation episodes from a checkpoint and prints their returns; `--render` saves an
- * episode.
+ * episode, and `--video` also a video.
  */
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option } from "effect"
@@ -44,9 +44,11 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
   if (Option.isSome(input.cluster)) watchModules()
   const training = yield* loadTrainingOf(run, input.file)
   const isAgent = kindOf(yield* readYaml(config)) === "agents"
-  if (isAgent && input.render) {
+  const writesStepFolder = input.render || Option.isSome(input.video)
+  if (isAgent && writesStepFolder) {
+    const flag = input.render ? "--render" : "--video"
     return yield* usageError(
-      `--render only works with reinforcement learning; effect ui ${run} shows the episodes of this run`,
+      `${flag} only works with reinforcement learning; effect ui ${run} shows the episodes of this run`,
     )
   }
   const checkpoint = yield* checkpointOf(run, input.step)
@@ -55,11 +57,12 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
     ? episodesAt("validation_dataset.max_samples", episodes)
     : [
         // Both settings are needed: the training may have had no validation, and the folder in `steps/` is written only for
-        // --render.
+        // --render and --video.
         { path: "validation.everySteps", value: 1, source: "effect eval" },
         { path: "render.everySteps", value: 0, source: "effect eval" },
         // Callbacks run only in a training, so their program is not needed.
         { path: "callbacks", value: [], source: "effect eval" },
+        ...Option.toArray(input.video).map((video) => ({ path: "render.video", value: video, source: "--video" })),
         ...episodesAt("validation.episodes", episodes),
       ]
   const overrides = [
@@ -76,7 +79,7 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
     backend: input.backend,
     ...(Option.isNone(program) ? {} : { program: asSentProgram(program.value) }),
   }
-  const { result, outcome } = yield* validate(training, { checkpoint, writesStepFolder: input.render }).pipe(
+  const { result, outcome } = yield* validate(training, { checkpoint, writesStepFolder }).pipe(
     Effect.provideService(RunOptions, options),
     Effect.provide(
       Layer.mergeAll(
@@ -84,7 +87,7 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
         envPool,
         platform,
         Recorder.layerSilent,
-        runStore({ resultsDir: run, resume: run, readOnly: true, indexed: input.render }),
+        runStore({ resultsDir: run, resume: run, readOnly: true, indexed: writesStepFolder }),
       ),
     ),
   )

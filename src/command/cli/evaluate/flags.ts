@@ -1,6 +1,7 @@
 /** Defines the arguments and flags of `effect eval`, and refuses a flag that has no effect on the named run or file. */
 import { Effect } from "effect"
 import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
 import {
   argument,
   backendFlag,
@@ -43,6 +44,12 @@ export const flags = {
     "With a run: the checkpoint of this step, or of this episode for language-model agents (default: the newest)",
   ),
   render: toggle("render", "With a run: save an episode to look at, and the policy in every format, under its steps/"),
+  video: Flag.Literals("video", ["gif", "mp4"]).pipe(
+    Flag.withDescription(
+      "With a run: like --render, and save the episodes of render.episodes as a video, too; mp4 needs the program ffmpeg",
+    ),
+    Flag.optional,
+  ),
   set: texts(
     "set",
     "key.path=value",
@@ -99,7 +106,7 @@ export const flags = {
 export type EvalFlags = FlagValues<typeof flags>
 
 /** The flags that change how a run's checkpoint is evaluated. */
-export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const
+export const flagsOfRuns = ["file", "episodes", "step", "render", "video", "set"] as const
 /** The flags that only change how the agents of a file are evaluated. */
 export const flagsOfFiles = ["name", "seed", "resume"] as const
 /** The flags that judge and report an evaluation of agents. */

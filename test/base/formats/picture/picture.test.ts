@@ -2,6 +2,8 @@ import { deflateSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { GifReader } from "omggif"
+import { sideBySide, thinnedFrames } from "../../../../src/base/formats/picture/frames.ts"
+import { drawFrame } from "../../../../src/base/formats/picture/tiles.ts"
 import { countColours, writeGif } from "../../../../src/base/formats/picture/gif.ts"
 import { gifOf, rawFrames, timesOf } from "../../../../src/base/formats/picture/movie.ts"
 import type { Picture } from "../../../../src/base/formats/picture/Picture.ts"
@@ -349,14 +351,14 @@ describe("gifOf", () => {
       const largest = canvas.reduce((most, value, index) => Math.max(most, Math.abs(value - exact[index])), 0)
       assert.isTrue(largest > 0 && largest < 24, `${largest}`)
       assert.deepStrictEqual(timesOf([["a", "b", "c"]], 100), [
-        { svg: "a", hundredths: 2 },
-        { svg: "c", hundredths: 52 },
+        { frame: "a", hundredths: 2 },
+        { frame: "c", hundredths: 52 },
       ])
       // The end of an episode is never left out.
       assert.deepStrictEqual(timesOf([["a", "b", "c", "d"]], 100), [
-        { svg: "a", hundredths: 2 },
-        { svg: "c", hundredths: 2 },
-        { svg: "d", hundredths: 52 },
+        { frame: "a", hundredths: 2 },
+        { frame: "c", hundredths: 2 },
+        { frame: "d", hundredths: 52 },
       ])
     }),
   )
@@ -373,9 +375,66 @@ describe("gifOf", () => {
   )
 })
 
+describe("videos of several episodes", () => {
+  it.effect("have a tile for each, of which ended ones keep their last picture", () =>
+    Effect.gen(function* () {
+      const episodes = [[frame(0), frame(2), frame(4)], [frame(6)], [frame(1), frame(3)], []]
+      const tiles = sideBySide(episodes)
+      assert.deepStrictEqual(tiles, [
+        [frame(0), frame(6), frame(1)],
+        [frame(2), frame(6), frame(3)],
+        [frame(4), frame(6), frame(3)],
+      ])
+      const picture = yield* drawFrame(tiles[2])
+      assert.deepStrictEqual([picture.width, picture.height], [16, 16])
+      for (const [index, document] of tiles[2].entries()) {
+        const { rgba } = yield* drawSvg(document)
+        for (let at = 0; at < 64; at++) {
+          const [row, column] = [Math.floor(at / 8) + 8 * Math.floor(index / 2), (at % 8) + 8 * (index % 2)]
+          const to = 4 * (row * 16 + column)
+          assert.deepStrictEqual(picture.rgba.slice(to, to + 4), rgba.slice(4 * at, 4 * at + 4))
+        }
+      }
+    }),
+  )
+
+  it.effect("have a longer side of a given size, whichever it is", () =>
+    Effect.gen(function* () {
+      const sizeOf = (document: string, side: number) =>
+        Effect.map(drawFrame(document, side), ({ width, height }) => [width, height])
+      assert.deepStrictEqual(yield* sizeOf(svg(paper, "0 0 40 10"), 20), [20, 5])
+      assert.deepStrictEqual(
+        yield* sizeOf('<svg xmlns="http://www.w3.org/2000/svg" width="30" height="90"></svg>', 9),
+        [3, 9],
+      )
+      const tiled = yield* drawFrame([frame(0), frame(1)], 21)
+      assert.deepStrictEqual([tiled.width, tiled.height], [20, 10])
+      const gif = yield* gifOf([[[frame(0), frame(1)]]], 10, 32)
+      const reader = new GifReader(Buffer.from(gif))
+      assert.deepStrictEqual([reader.width, reader.height], [32, 16])
+      const other = svg(paper, "0 0 9 9")
+      assert.strictEqual(
+        (yield* Effect.flip(drawFrame([frame(0), other]))).message,
+        "expected tiles of one size, 8 × 8, found one of 9 × 9",
+      )
+    }),
+  )
+
+  it("have a bounded number of pictures, among them the last", () => {
+    const numbers = Array.from({ length: 101 }, (_, index) => index)
+    for (const most of [2, 7, 50, 100, 101, 500]) {
+      const { frames, stride } = thinnedFrames(numbers, most)
+      assert.isAtMost(frames.length, most)
+      assert.strictEqual(frames.at(-1), 100)
+      assert.isTrue(frames.slice(0, -1).every((number, index) => number === index * stride))
+    }
+    assert.deepStrictEqual(thinnedFrames([], 5), { frames: [], stride: 1 })
+  })
+})
+
 it.effect("rawFrames streams the pixels of each picture", () =>
   Effect.gen(function* () {
-    const { width, height, pixels } = yield* rawFrames([[frame(0)], [svg("")]])
+    const { width, height, pixels } = yield* rawFrames({ frames: [frame(0), svg("")] })
     const [first, second] = yield* Stream.runCollect(pixels)
     assert.deepStrictEqual([width, height, first.length], [8, 8, 192])
     assert.deepStrictEqual(Array.from(first.subarray(0, 9)), [32, 64, 96, 32, 64, 96, 255, 255, 255])

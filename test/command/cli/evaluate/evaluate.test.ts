@@ -45,6 +45,20 @@ describe("effect eval", () => {
       assert.strictEqual(kept.code, 0, kept.stderr)
       assert.includeMembers(readdirSync(join(run, "steps", "000000000002048")), ["episode.svg", "checkpoint.onnx"])
       assert.isTrue(existsSync(join(run, "ui.esm.js")))
+      const filmed = await effect([
+        "eval",
+        run,
+        "--video",
+        "gif",
+        "--set",
+        "render.episodes=3",
+        "--set",
+        "render.size=90",
+      ])
+      assert.strictEqual(filmed.code, 0, filmed.stderr)
+      const gif = readFileSync(join(run, "steps", "000000000002048", "episode.gif"))
+      assert.strictEqual(gif.toString("latin1", 0, 6), "GIF89a")
+      assert.isAtMost(gif.readUInt16LE(6), 90)
     }))
 
   it("says what is wrong in a line", () =>

@@ -25,7 +25,12 @@ export const makeEpisodes = (run) => {
 
   const present = (steps, ui) => {
     const files = steps.get(step)
-    const modes = [files.trajectories && ["player", "player"], files.svg && ["picture", "picture"]].filter(Boolean)
+    const videos = files.videos ?? []
+    const modes = [
+      files.trajectories && ["player", "player"],
+      files.svg && ["picture", "picture"],
+      ...videos.map((file, index) => [file.path, index === 0 ? "video" : `video ${index + 1}`]),
+    ].filter(Boolean)
     if (!modes.some(([name]) => name === mode))
       mode = ui === undefined && files.svg !== undefined ? "picture" : modes[0][0]
     const again = () => present(steps, ui)
@@ -42,6 +47,15 @@ export const makeEpisodes = (run) => {
       stage.replaceChildren(el("div.stage", image))
       return void readPicture(addressed(files.svg)).then((source) => image.setAttribute("src", source), failed)
     }
+    const video = videos.find(({ path }) => path === mode)
+    if (video !== undefined) {
+      const label = `Validation episodes at step ${Number(step)}`
+      const source = fileAddress(run, video)
+      const shown = video.path.endsWith(".mp4")
+        ? el("video", { src: source, controls: true, loop: true, "aria-label": label })
+        : el("img", { src: source, alt: label })
+      return void stage.replaceChildren(el("div.stage", shown))
+    }
     player = makePlayer()
     stage.replaceChildren(player.element)
     void player.load(addressed(files.trajectories), ui && addressed(ui)).catch(failed)
@@ -54,10 +68,13 @@ export const makeEpisodes = (run) => {
     show: ({ files }) => {
       const steps = new Map()
       for (const file of files.toSorted((one, other) => (one.path < other.path ? -1 : 1))) {
-        const [, name, kind] = /^steps\/(\d+)\/(episode\.svg|trajectories\.json(?:\.gz)?)$/.exec(file.path) ?? []
+        const [, name, kind] =
+          /^steps\/(\d+)\/(episode\.svg|episode(?:_\d+)?\.(?:gif|mp4)|trajectories\.json(?:\.gz)?)$/.exec(file.path) ??
+          []
         if (name === undefined) continue
         const entry = steps.get(name) ?? {}
-        entry[kind === "episode.svg" ? "svg" : "trajectories"] = file
+        if (/\.(?:gif|mp4)$/.test(kind)) entry.videos = [...(entry.videos ?? []), file]
+        else entry[kind === "episode.svg" ? "svg" : "trajectories"] = file
         steps.set(name, entry)
       }
       const ui = files.find(({ path }) => path === "ui.esm.js")

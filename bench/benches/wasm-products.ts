@@ -7,6 +7,7 @@ import { Backend, type Program } from "../../src/tensor/backend/Backend.ts"
 import * as G from "../../src/tensor/graph/ops.ts"
 import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
 import { backend } from "../../src/node.ts"
+import { chosenBackend } from "../chosenBackend.ts"
 import { defineBench } from "../Bench.ts"
 
 const program = (y: Tensor, inputs: Readonly<Record<string, Tensor>>): Effect.Effect<Program> =>
@@ -14,7 +15,7 @@ const program = (y: Tensor, inputs: Readonly<Record<string, Tensor>>): Effect.Ef
     const compiled = yield* (yield* Backend).compile({ name: "product", inputs, state: {}, outputs: { y } })
     for (const key of Object.keys(inputs)) compiled.feeds[key].forEach((_, i, feed) => (feed[i] = Math.sin(i)))
     return compiled
-  }).pipe(Effect.scoped, Effect.provide(backend("wasm")), Effect.orDie)
+  }).pipe(Effect.scoped, Effect.provide(backend(chosenBackend("wasm"))), Effect.orDie)
 
 /** Makes the programs of one layer: `rows` samples, from `from` to `to` units. */
 const programsOf = (rows: number, from: number, to: number): Readonly<Record<string, Effect.Effect<Program>>> => {

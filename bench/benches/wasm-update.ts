@@ -14,6 +14,7 @@ import { layout } from "../../src/tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../src/tensor/graph/Program.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 import { backend } from "../../src/node.ts"
+import { chosenBackend } from "../chosenBackend.ts"
 import { defineBench } from "../Bench.ts"
 
 const count = 16
@@ -69,7 +70,7 @@ const compile = (batch: number, threads = 1): Effect.Effect<Program, never, Scop
     target.forEach((_, i) => (target[i] = Math.cos(2 * i)))
     indices.forEach((_, i) => (indices[i] = (i * 37) % (4 * batch)))
     return program
-  }).pipe(Effect.provide(backend("wasm", { threads })), Effect.orDie)
+  }).pipe(Effect.provide(backend(chosenBackend("wasm"), { threads })), Effect.orDie)
 
 const usual = defineBench({
   name: "wasm-update",

@@ -5,6 +5,7 @@ import { auto } from "./auto.ts"
 import { Backend, type BackendUnavailable } from "./Backend.ts"
 import { keptBesideCompiled } from "./kept-programs-node.ts"
 import type { BackendName } from "./names.ts"
+import * as native from "./native-node.ts"
 import * as reference from "./reference.ts"
 import { nodeThreads } from "./threads-node.ts"
 import * as wasm from "./wasm.ts"
@@ -75,6 +76,8 @@ export const backend = (
   switch (name) {
     case "wasm":
       return Layer.effect(Backend, wideWasm(count.wasm))
+    case "native":
+      return Layer.effect(Backend, native.make({ kept: keptBesideCompiled() }))
     case "reference":
       return reference.layer
     case "auto":

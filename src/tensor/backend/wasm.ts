@@ -22,6 +22,7 @@ import {
   type TensorData,
 } from "./Backend.ts"
 import {
+  type Functions,
   instantiate,
   type KeptPrograms,
   type ModuleCompiler,
@@ -75,14 +76,23 @@ export const make = (
   const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
     Effect.gen(function* () {
       const helpers = threads && { ...threads, failed: yield* warnOfFailure }
+      const loaded = yield* attempt(
+        () => load(specs, options, modules, helpers, bandSizes),
+        GraphError,
+        BackendUnavailable,
+      )
+      const { compiled, instance } = loaded
+      const native = modules.native && (yield* modules.native(compiled, instance.memory.buffer))
       const { programs } = yield* Effect.acquireRelease(
-        attempt(() => load(specs, options, modules, helpers, bandSizes), GraphError, BackendUnavailable),
+        Effect.sync(() => programsOf(specs, loaded, native, helpers)),
         ({ end }) => end,
       )
       return programs
     })
-  return { name: "wasm", compile: compileOne(compileAll), compileAll, warnings: Effect.sync(modules.warnings) }
+  return { name: deviceOf(modules), compile: compileOne(compileAll), compileAll, warnings: Effect.sync(modules.warnings) }
 }
+
+const deviceOf = ({ native }: ModuleCompiler): "native" | "wasm" => (native === undefined ? "wasm" : "native")
 
 /** Helper threads, and the function to call if one of them fails. */
 interface Helpers extends Threads {
@@ -117,6 +127,14 @@ const moduleOf = <Name extends string>(
   return compiled
 }
 
+/** A module with a memory of its own. */
+interface Loaded<Name extends string> {
+  readonly device: string
+  readonly compiled: CompiledModule<Name>
+  readonly module: object
+  readonly instance: ReturnType<typeof instantiate<Name>>
+}
+
 /** Loads programs as one module with one memory, which holds their states once. */
 const load = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
@@ -124,13 +142,24 @@ const load = <Name extends string>(
   modules: ModuleCompiler,
   threads: Helpers | undefined,
   bandSizes: BandSizes | undefined,
-): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
+): Loaded<Name> => {
   validateAll(specs, sharedFeeds)
   const { count = 1, worth } = threads ?? {}
   const options = { sharedFeeds, wide: modules.wide(), threads: count, worth, bandSizes }
   const compiled = moduleOf(specs, options, modules.kept)
   const module = modules.module(compiled.bytes)
-  const { functions, memory, release } = instantiate(module, compiled)
+  return { device: deviceOf(modules), compiled, module, instance: instantiate(module, compiled) }
+}
+
+/** Makes the programs of a module; `native` has functions that run instead of the module's own. */
+const programsOf = <Name extends string>(
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  { compiled, device, instance, module }: Loaded<Name>,
+  native: Readonly<Record<Name, Functions>> | undefined,
+  threads: Helpers | undefined,
+): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
+  const { memory, release } = instance
+  const functions = native ?? instance.functions
   /** Waits until the helper threads have ended; undefined if they were never started. */
   let ended: Effect.Effect<void> | undefined
   const end = Effect.suspend(() => {
@@ -156,12 +185,12 @@ const load = <Name extends string>(
         prepare()
         own.stale = false
       }
-      if (divided) ended ??= threads?.start({ module, memory }, count - 1, threads.failed)
+      if (divided) ended ??= threads?.start({ module, memory }, threads.count - 1, threads.failed)
       iterations = run()
       for (const other of affected) other.stale = true
     }
     return programOf(spec, {
-      device: "wasm",
+      device,
       feeds: Record.map(feeds, view),
       results: Record.map(results, view),
       iterations: () => iterations,

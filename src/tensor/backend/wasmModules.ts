@@ -1,5 +1,5 @@
 /** Compiles and instantiates WebAssembly modules in Node, browsers and edge workers. The `wasm` backend uses it. */
-import { Record } from "effect"
+import { type Effect, Record } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
 import { type CompiledModule, exportOf, type ArrayAddress } from "../graph/wasm/compile.ts"
@@ -15,7 +15,18 @@ export interface ModuleCompiler {
   readonly warnings: () => ReadonlyArray<string>
   /** Keeps modules between processes. If left out, each process compiles its programs anew. */
   readonly kept?: KeptPrograms | undefined
+  /** Compiles programs to machine code that runs instead of the module. If left out, the module runs. */
+  readonly native?: NativeCompiler | undefined
 }
+
+/**
+ * Compiles the programs of a module to functions that compute the same bits in the module's memory. It fails if this
+ * machine cannot compile or load them.
+ */
+export type NativeCompiler = <Name extends string>(
+  compiled: Pick<CompiledModule<Name>, "bytes" | "programs">,
+  memory: ArrayBufferLike,
+) => Effect.Effect<Readonly<Record<Name, Functions>>, BackendUnavailable>
 
 /** Keeps the modules of groups of programs. The key is a description of everything that determines the module. */
 export interface KeptPrograms {
@@ -47,7 +58,7 @@ export interface SharedModule {
  * does not change; call it after such a state has changed. `run` computes the program once, and returns the number of
  * minibatches computed.
  */
-interface Functions {
+export interface Functions {
   readonly prepare: () => void
   readonly run: () => number
 }

@@ -6,6 +6,7 @@
  * size; sums over rows and over columns; every elementwise function of f32, i32 and bool; minibatches, whose rows are
  * gathered by index; gradients; and Adam. Its inputs include ±∞, ±0, subnormal numbers and NaN.
  */
+import { Effect } from "effect"
 import { gradients } from "../graph/gradients.ts"
 import * as G from "../graph/ops.ts"
 import { adam, clipGlobalNorm } from "../graph/optimisers.ts"
@@ -13,17 +14,38 @@ import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { type CompiledModule, compile, type ArrayAddress } from "../graph/wasm/compile.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import type { TensorData } from "./Backend.ts"
-import { instantiate, viewOf } from "./wasmModules.ts"
+import type { BackendUnavailable, TensorData } from "./Backend.ts"
+import { instantiate, type NativeCompiler, plainModules, viewOf } from "./wasmModules.ts"
 
 /** Compiles the bytes of a WebAssembly module. */
 type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
 
 /** Describes the first difference between the results of two compilers, as a part of a sentence; undefined if equal. */
 export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
-  const compiled = compile(simplify(checkProgram()), { wide: true })
-  const expected = resultsOf(compiled, usual)
-  const actual = resultsOf(compiled, other)
+  const compiled = checkModule({ wide: true })
+  const resultsBy = (compileModule: Compile) => resultsOf(compiled, instantiate(compileModule(compiled.bytes), compiled))
+  return differenceOf(resultsBy(usual), resultsBy(other))
+}
+
+/** Describes the first difference between the results of WebAssembly and of a native compiler; undefined if equal. */
+export const nativeDifference = (
+  compileNative: NativeCompiler,
+  options: { readonly wide: boolean },
+): Effect.Effect<string | undefined, BackendUnavailable> =>
+  Effect.gen(function* () {
+    const compiled = checkModule(options)
+    const module = plainModules.module(compiled.bytes)
+    const expected = resultsOf(compiled, instantiate(module, compiled))
+    const { memory } = instantiate(module, compiled)
+    const functions = yield* compileNative(compiled, memory.buffer)
+    return differenceOf(expected, resultsOf(compiled, { memory, functions }))
+  })
+
+const checkModule = (options: { readonly wide: boolean }) => compile(simplify(checkProgram()), options)
+
+type Results = ReadonlyMap<string, TensorData>
+
+const differenceOf = (expected: Results, actual: Results): string | undefined => {
   for (const [name, values] of expected) {
     const at = values.findIndex((value, index) => !Object.is(value, actual.get(name)?.[index]))
     if (at >= 0) return `in a check, element ${at} of "${name}" was ${actual.get(name)?.[at]} instead of ${values[at]}`
@@ -99,10 +121,12 @@ const numbers = (size: number, seed: number): ReadonlyArray<number> => {
 }
 
 /** Returns the results and states after three runs of the program's module, compiled in one way. */
-const resultsOf = (module: CompiledModule<"program">, compileModule: Compile): ReadonlyMap<string, TensorData> => {
+const resultsOf = (
+  module: CompiledModule<"program">,
+  { functions, memory }: Pick<ReturnType<typeof instantiate<"program">>, "functions" | "memory">,
+): Results => {
   const { state } = module
   const { feeds, results } = module.programs.program
-  const { functions, memory } = instantiate(compileModule(module.bytes), module)
   const { prepare, run } = functions.program
   const view = (place: ArrayAddress): TensorData => viewOf(memory.buffer, place)
   const fill = (place: ArrayAddress, seed: number, change: (value: number, index: number) => number): void =>

@@ -1,0 +1,108 @@
+/**
+ * Implements the backend `native`: programs run as machine code that this machine's C compiler has made. It compiles a
+ * program to a WebAssembly module first, as the backend `wasm` does, and then translates the module's functions to C, so the
+ * programs have the same plan of memory, and the same bits. The functions compute in the memory of the module.
+ */
+import { Effect, Record } from "effect"
+import { messageOf } from "../../base/config/text.ts"
+import { exportOf } from "../graph/wasm/compile.ts"
+import { compileCache } from "../../base/config/compile-cache-node.ts"
+import { cOf } from "../native/print.ts"
+import type { Backend, BackendUnavailable } from "./Backend.ts"
+import { type CCompiler, type CompilerLimits, findCompiler, unavailable, usualLimits } from "./compiler-node.ts"
+import { objectOf, objectsFolder } from "./objects-node.ts"
+import { inFolder, never, type PassedCheck } from "./passed-check-node.ts"
+import * as wasm from "./wasm.ts"
+import { type Functions, type KeptPrograms, type NativeCompiler, plainModules } from "./wasmModules.ts"
+import { nativeDifference } from "./widthCheck.ts"
+
+/** Options that tests set. */
+interface NativeOptions {
+  readonly kept?: KeptPrograms | undefined
+  /** The folder for caches, instead of the user's own. */
+  readonly caches?: string
+  readonly limits?: CompilerLimits
+}
+
+/**
+ * Makes the backend. It fails if this machine has no C compiler, or lacks the package `koffi`, which loads the compiled
+ * programs; and if a check program has other bits than on `wasm`.
+ */
+export const make = ({
+  kept,
+  caches,
+  limits = usualLimits,
+}: NativeOptions = {}): Effect.Effect<Backend["Service"], BackendUnavailable> =>
+  Effect.gen(function* () {
+    const load = yield* loader
+    const compiler = yield* findCompiler(limits)
+    const folder = yield* objectsFolder(caches)
+    const native = nativeCompiler({ compiler, folder, limits, load })
+    const build = compileCache()?.build
+    const passed = build === undefined ? never : inFolder(folder, { build, processor: compiler.identity })
+    const check = yield* Effect.cached(checked(native, compiler, passed))
+    const afterCheck: NativeCompiler = (compiled, memory) => Effect.andThen(check, native(compiled, memory))
+    return wasm.make({ ...plainModules, wide: () => compiler.lanes > 4, kept, native: afterCheck })
+  })
+
+/** Loads a shared library; returns its functions by number. */
+type Load = (file: string, functions: number) => ReadonlyArray<(memory: Uint8Array) => unknown>
+
+/** Loads the package `koffi`, which calls functions of shared libraries. */
+const loader: Effect.Effect<Load, BackendUnavailable> = Effect.tryPromise({
+  try: async (): Promise<Load> => {
+    const koffi = await import("koffi")
+    return (file, functions) => {
+      const library = koffi.load(file)
+      return Array.from({ length: functions }, (_, i) => library.func(`int entry_${i}(void *memory)`))
+    }
+  },
+  catch: (error) =>
+    unavailable(
+      `the package koffi, which calls compiled programs, is not installed (${messageOf(error)})`,
+      'Install it with "npm install koffi"; or choose the backend "wasm", which has the same results.',
+    ),
+})
+
+/** Makes the function that compiles modules. */
+const nativeCompiler =
+  (options: {
+    readonly compiler: CCompiler
+    readonly folder: string
+    readonly limits: CompilerLimits
+    readonly load: Load
+  }): NativeCompiler =>
+  (compiled, memory) =>
+    Effect.gen(function* () {
+      const { compiler, folder, limits, load } = options
+      const names = Object.keys(compiled.programs)
+      const entries = names.flatMap((name) => [exportOf("prepare", name), exportOf("run", name)])
+      const code = cOf(compiled.bytes, entries, compiler.lanes)
+      const file = yield* objectOf(code, compiler, folder, limits)
+      const functions = yield* Effect.try({
+        try: () => load(file, entries.length),
+        catch: (error) => unavailable(`the compiled program did not load (${messageOf(error)})`),
+      })
+      const bytes = new Uint8Array(memory)
+      return Record.map(compiled.programs, (_, name): Functions => {
+        const at = 2 * names.indexOf(name)
+        const [prepare, run] = [functions[at], functions[at + 1]]
+        return { prepare: () => void prepare(bytes), run: () => Number(run(bytes)) }
+      })
+    })
+
+/** Checks that a program with all kinds of ops has the same bits as on `wasm`, unless the check has passed before. */
+const checked = (
+  native: NativeCompiler,
+  { lanes }: CCompiler,
+  passed: PassedCheck,
+): Effect.Effect<void, BackendUnavailable> =>
+  Effect.gen(function* () {
+    if (passed.has()) return
+    const difference = yield* nativeDifference(native, { wide: lanes > 4 })
+    if (difference === undefined) return passed.add()
+    return yield* unavailable(
+      `the C compiler's code has other results than WebAssembly: ${difference}`,
+      'Name another compiler in the environment variable CC; or choose the backend "wasm".',
+    )
+  })

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process"
 import { Config, Effect } from "effect"
 import { BackendUnavailable } from "./Backend.ts"
-import type { Lanes } from "../native/print.ts"
+import type { Lanes } from "../graph/wasm/function.ts"
 
 /** A C compiler, and what its code depends on. */
 export interface CCompiler {

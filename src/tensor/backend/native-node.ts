@@ -42,7 +42,7 @@ export const make = ({
     const passed = build === undefined ? never : inFolder(folder, { build, processor: compiler.identity })
     const check = yield* Effect.cached(checked(native, compiler, passed))
     const afterCheck: NativeCompiler = (compiled, memory) => Effect.andThen(check, native(compiled, memory))
-    return wasm.make({ ...plainModules, wide: () => compiler.lanes > 4, kept, native: afterCheck })
+    return wasm.make({ ...plainModules, lanes: () => compiler.lanes, kept, native: afterCheck })
   })
 
 /** Loads a shared library; returns its functions by number. */
@@ -99,7 +99,7 @@ const checked = (
 ): Effect.Effect<void, BackendUnavailable> =>
   Effect.gen(function* () {
     if (passed.has()) return
-    const difference = yield* nativeDifference(native, { wide: lanes > 4 })
+    const difference = yield* nativeDifference(native, { lanes })
     if (difference === undefined) return passed.add()
     return yield* unavailable(
       `the C compiler's code has other results than WebAssembly: ${difference}`,

@@ -145,7 +145,7 @@ const load = <Name extends string>(
 ): Loaded<Name> => {
   validateAll(specs, sharedFeeds)
   const { count = 1, worth } = threads ?? {}
-  const options = { sharedFeeds, wide: modules.wide(), threads: count, worth, bandSizes }
+  const options = { sharedFeeds, lanes: modules.lanes(), threads: count, worth, bandSizes }
   const compiled = moduleOf(specs, options, modules.kept)
   const module = modules.module(compiled.bytes)
   return { device: deviceOf(modules), compiled, module, instance: instantiate(module, compiled) }

@@ -3,14 +3,15 @@ import { type Effect, Record } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
 import { type CompiledModule, exportOf, type ArrayAddress } from "../graph/wasm/compile.ts"
+import type { Lanes } from "../graph/wasm/function.ts"
 import { releaseExport } from "../graph/wasm/slices.ts"
 import { BackendUnavailable } from "./Backend.ts"
 
 /** Compiles the bytes of a WebAssembly module to a `WebAssembly.Module`. */
 export interface ModuleCompiler {
   readonly module: (bytes: Uint8Array<ArrayBuffer>) => object
-  /** Whether it compiles pairs of vectors to one of 256 bits. */
-  readonly wide: () => boolean
+  /** How many numbers a register holds: 8 if it compiles pairs of vectors to one of 256 bits. */
+  readonly lanes: () => Lanes
   /** Returns warnings about the modules compiled so far. */
   readonly warnings: () => ReadonlyArray<string>
   /** Keeps modules between processes. If left out, each process compiles its programs anew. */
@@ -76,7 +77,7 @@ export const plainModules: ModuleCompiler = {
       throw unavailable(bytes, error)
     }
   },
-  wide: () => false,
+  lanes: () => 4,
   warnings: () => [],
 }
 

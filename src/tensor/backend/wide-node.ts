@@ -64,7 +64,7 @@ export const checked = (widen: Widen, passed: () => PassedCheck = () => never): 
   }
   return {
     module: (bytes) => chosen()(bytes),
-    wide: () => chosen() === widen,
+    lanes: () => (chosen() === widen ? 8 : 4),
     warnings: () =>
       difference === undefined
         ? []

@@ -13,6 +13,7 @@ import { adam, clipGlobalNorm } from "../graph/optimisers.ts"
 import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { type CompiledModule, compile, type ArrayAddress } from "../graph/wasm/compile.ts"
+import type { Lanes } from "../graph/wasm/function.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { BackendUnavailable, TensorData } from "./Backend.ts"
 import { instantiate, type NativeCompiler, plainModules, viewOf } from "./wasmModules.ts"
@@ -22,7 +23,7 @@ type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
 
 /** Describes the first difference between the results of two compilers, as a part of a sentence; undefined if equal. */
 export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
-  const compiled = checkModule({ wide: true })
+  const compiled = checkModule({ lanes: 8 })
   const resultsBy = (compileModule: Compile) => resultsOf(compiled, instantiate(compileModule(compiled.bytes), compiled))
   return differenceOf(resultsBy(usual), resultsBy(other))
 }
@@ -30,7 +31,7 @@ export const differenceBetween = (usual: Compile, other: Compile): string | unde
 /** Describes the first difference between the results of WebAssembly and of a native compiler; undefined if equal. */
 export const nativeDifference = (
   compileNative: NativeCompiler,
-  options: { readonly wide: boolean },
+  options: { readonly lanes: Lanes },
 ): Effect.Effect<string | undefined, BackendUnavailable> =>
   Effect.gen(function* () {
     const compiled = checkModule(options)
@@ -41,7 +42,7 @@ export const nativeDifference = (
     return differenceOf(expected, resultsOf(compiled, { memory, functions }))
   })
 
-const checkModule = (options: { readonly wide: boolean }) => compile(simplify(checkProgram()), options)
+const checkModule = (options: { readonly lanes: Lanes }) => compile(simplify(checkProgram()), options)
 
 type Results = ReadonlyMap<string, TensorData>
 

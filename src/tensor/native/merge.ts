@@ -7,6 +7,7 @@
  * or the same value in all lanes. Any other statement can still read and set a part of a pack. Loops inside others choose
  * their packs first.
  */
+import type { Lanes } from "../graph/wasm/function.ts"
 import { type DecodedFunction, type SetLocal, some, type Step, type Store, type Value } from "./code.ts"
 
 export interface Merged extends DecodedFunction {
@@ -19,7 +20,7 @@ export interface Merged extends DecodedFunction {
 }
 
 /** Combines the vectors of a function whose locals are separated (`webs.ts`), up to this number of lanes. */
-export const merged = (fn: DecodedFunction, lanes: 4 | 8 | 16): Merged => {
+export const merged = (fn: DecodedFunction, lanes: Lanes): Merged => {
   const defs = definitionsOf(fn)
   const uniform = uniformIn(fn, defs)
   const merger = new Merger(defs, uniform, lanes / 4)

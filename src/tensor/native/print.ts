@@ -1,13 +1,11 @@
 /** Writes the functions of a module as C. Nothing in the text comes from names: functions and locals are numbered. */
+import type { Lanes } from "../graph/wasm/function.ts"
 import type { ValueType } from "../wasm/encode.ts"
 import type { DecodedFunction, Step, Value } from "./code.ts"
 import { decode } from "./decode.ts"
 import { type Merged, merged } from "./merge.ts"
 import { prelude } from "./prelude.ts"
 import { separated } from "./webs.ts"
-
-/** How many numbers of four bytes a vector of the machine holds. */
-export type Lanes = 4 | 8 | 16
 
 /**
  * Writes a module's functions as a file in C. The functions whose export names are listed get the names `entry_0`,

@@ -55,7 +55,7 @@ describe("the check of widened kernels", () => {
   )
 
   it("detects nearly every wrong instruction", () => {
-    const { bytes } = compile(simplify(checkProgram()), { wide: true })
+    const { bytes } = compile(simplify(checkProgram()), { lanes: 8 })
     // 32-bit float additions and products of vectors; every 150th becomes a maximum.
     const places = [...bytes.keys()].filter(
       (at) => bytes[at] === 0xfd && (bytes[at + 1] === 0xe4 || bytes[at + 1] === 0xe6) && bytes[at + 2] === 0x01,
@@ -76,7 +76,7 @@ describe("the check of widened kernels", () => {
 })
 
 describe("a check that passed", () => {
-  const { bytes } = compile(simplify(spec), { wide: true })
+  const { bytes } = compile(simplify(spec), { lanes: 8 })
   /** Compiles a module as a new process does, and returns how often it widened one, and its warnings. */
   const compiled = (folder: string, widen = plain, { processor = "one", build = "library-aaaaaaaa.js" } = {}) => {
     let widenings = 0

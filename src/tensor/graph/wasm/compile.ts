@@ -17,7 +17,7 @@ import type { Stage } from "./stage.ts"
 import { gatherCall } from "./emit.ts"
 import { emitStage, type GatherBand, turnBytes } from "./emitBands.ts"
 import { ModuleBuilder, type Segment } from "../../wasm/encode.ts"
-import { ConstantPool, FunctionBuilder, type FunctionTarget } from "./function.ts"
+import { ConstantPool, FunctionBuilder, type FunctionTarget, type Lanes } from "./function.ts"
 import { fuse, type FusedGroup } from "./fuse.ts"
 import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../wasm/instructions.ts"
 import type { Node, NodePhase } from "./ir.ts"
@@ -71,8 +71,8 @@ export interface CompileOptions {
   readonly sharedFeeds?: ReadonlyArray<string>
   /** The numbers that states hold when the module is instantiated. States that are left out begin with zeros. */
   readonly initialStates?: Readonly<Record<string, Float32Array>>
-  /** Whether the engine combines pairs of vectors to wider ones. It changes the speed, not the results; false by default. */
-  readonly wide?: boolean
+  /** How many numbers a register of the machine holds. It changes the speed, not the results; 4 by default. */
+  readonly lanes?: Lanes
   /** How many threads compute a run of a large program. It changes the speed, not the results; 1 by default. */
   readonly threads?: number
   /** Which groups are large enough to be divided among threads; the default comes from measurements. */
@@ -95,7 +95,7 @@ export const compileAll = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
   options: CompileOptions = {},
 ): CompiledModule<Name> => {
-  const { sharedFeeds = [], initialStates = {}, wide = false, threads = 1, worth = usualWorth } = options
+  const { sharedFeeds = [], initialStates = {}, lanes = 4, threads = 1, worth = usualWorth } = options
   const { bandSizes = usualBandSizes } = options
   const all: ReadonlyArray<ProgramSpec> = Object.values(specs)
   all.forEach(checkTensors)
@@ -133,7 +133,7 @@ export const compileAll = <Name extends string>(
   )
   const divides = ({ groups }: Grouped): boolean => threads > 1 && microsecondsOfAll(groups) >= worth.run
   const dividesAny = every.some(divides)
-  const scratchBytes = aligned(Math.max(0, ...every.map(scratchOf)))
+  const scratchBytes = aligned(Math.max(0, ...every.map((grouped) => scratchOf(grouped, lanes))))
   const scratch = { address: reserve((dividesAny ? threads : 1) * scratchBytes), bytes: scratchBytes }
   const turns = dividesAny ? reserve(turnBytes * Math.max(0, ...every.map(sumsIn))) : 0
   const control = dividesAny ? reserve(controlBytes) : 0
@@ -149,7 +149,7 @@ export const compileAll = <Name extends string>(
     pool: new ConstantPool(poolAddress, poolBytes),
     scratch,
     turns,
-    wide,
+    lanes,
     slices: undefined,
     shared: new Map(),
   }
@@ -210,14 +210,14 @@ const loweredOf = (spec: ProgramSpec, bandSizes: BandSizes, threads: number): Gr
 }
 
 /** Returns the bytes of scratch memory that the products of a program need. */
-const scratchOf = ({ nodes, stages }: Grouped): number => {
+const scratchOf = ({ nodes, stages }: Grouped, lanes: Lanes): number => {
   const sizes = stages.flat().flatMap(({ bands }) => (bands === undefined ? [] : [bands.size, bands.rows % bands.size]))
   return Math.max(
     0,
     ...nodes.nodes.flatMap(({ inputs, shape, work }) => {
       if (work.kind !== "matmul") return []
       const [m, n] = shape.slice(-2)
-      return [inputs[0].shape[inputs[0].shape.length - 1], ...sizes].map((k) => scratchFor(m, k, n))
+      return [inputs[0].shape[inputs[0].shape.length - 1], ...sizes].map((k) => scratchFor(m, k, n, lanes))
     }),
   )
 }

@@ -83,6 +83,12 @@ export interface WorkDivision {
   ) => ReadonlyArray<Statement>
 }
 
+/**
+ * How many numbers a register of the machine holds: four, or more if neighbouring vectors are combined, by the JavaScript
+ * engine or by `tensor/native`.
+ */
+export type Lanes = 4 | 8 | 16
+
 /** The parts of a WebAssembly module that its functions share while the module is compiled. */
 export interface FunctionTarget {
   readonly module: ModuleBuilder
@@ -94,8 +100,8 @@ export interface FunctionTarget {
   readonly scratch: { readonly address: number; readonly bytes: number }
   /** The address of the numbers that say which band may add next to the sums over all rows (see `emitBands.ts`). */
   readonly turns: number
-  /** Whether the engine combines pairs of vectors, so that a register holds twice as much. */
-  readonly wide: boolean
+  /** How many numbers a register of the machine holds. It changes no result. */
+  readonly lanes: Lanes
   /** Divides large groups among threads; undefined if one thread computes everything. */
   readonly slices: WorkDivision | undefined
   /** The indices of helper functions by name, such as `pow`; the first function that needs a helper adds it. */

@@ -46,7 +46,7 @@ interface LoopOrder {
   readonly isReversed: boolean
   /**
    * The largest number of vectors that are computed together. It determines the order of sums along the lanes, where it
-   * is fixed; elsewhere it is doubled if a register holds two vectors.
+   * is fixed; elsewhere it is larger if a register holds several vectors.
    */
   readonly widest: number
   /**
@@ -96,7 +96,7 @@ const orderOf = (f: FunctionBuilder, wholeNest: Nest, elements: number | undefin
   const registers = (nest.weight ?? 0) > 40 || nest.reads.length + nest.writes.length > 8 ? 2 : 4
   /** Whether each lane has a reduction of its own, whose value stays in a register. */
   const reducesLanes = nest.carry !== undefined && nest.carry.scan === undefined && !carriesLanes && along >= 0
-  const widest = f.target.wide && !carriesLanes && !reducesLanes ? 2 * registers : registers
+  const widest = !carriesLanes && !reducesLanes ? (registers * f.target.lanes) / 4 : registers
   const others = dims.map((_, d) => d).filter((d) => d !== along)
   const outer = others.filter((d) => !isCarried(nest, d))
   const inner = others.filter((d) => isCarried(nest, d))
@@ -110,7 +110,7 @@ const orderOf = (f: FunctionBuilder, wholeNest: Nest, elements: number | undefin
     carriesLanes,
     isReversed: nest.carry?.scan?.reverse === true,
     widest,
-    longest: reducesLanes ? (f.target.wide ? 4 : 2) * registers : widest,
+    longest: reducesLanes ? (registers * f.target.lanes) / 2 : widest,
     levels: carriesLanes ? [...outer, ...inner, ...lanesLevel] : [...outer, ...lanesLevel, ...inner],
     firstCarried: outer.length + (carriesLanes ? 0 : lanesLevel.length),
   }

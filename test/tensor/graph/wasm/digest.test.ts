@@ -87,8 +87,8 @@ describe("bits", () => {
       inOrder((row) => left[row * m + Math.floor(at / n)] * right[row * n + (at % n)]),
     )
     const sums = Float32Array.from({ length: n }, (_, at) => inOrder((row) => right[row * n + at] ** 2))
-    for (const wide of [false, true]) {
-      const program = load({ name: "order", inputs: { a, b }, state: {}, outputs }, { wide })
+    for (const lanes of [4, 8, 16] as const) {
+      const program = load({ name: "order", inputs: { a, b }, state: {}, outputs }, { lanes })
       program.feed("a").set(left)
       program.feed("b").set(right)
       program.run()

@@ -19,7 +19,7 @@ const newTarget = (): FunctionTarget => ({
   scratch: { address: 0, bytes: 0 },
   slices: undefined,
   turns: 0,
-  wide: false,
+  lanes: 4,
   shared: new Map(),
 })
 

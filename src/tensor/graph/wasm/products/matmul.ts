@@ -3,7 +3,7 @@
  * the sums are still in registers.
  *
  * The result is computed in tiles of a few rows and columns. A tile has up to nine vectors, as the sixteen registers
- * must also hold operands; sixteen if the engine combines pairs of vectors to wider ones. Large products are computed
+ * must also hold operands; more if the machine's registers hold several vectors. Large products are computed
  * in blocks of rows, whose operands are copied to contiguous memory that fits the caches. If k is large, the sums of
  * all tiles are computed for a part of k, and wait in memory for the next part. All this changes the order of memory
  * accesses, but never the order of additions, so the bits are the same. Vectors are along columns or along the inner
@@ -22,6 +22,7 @@ import {
   depthFor,
   firstCacheBytes,
   packedBytes,
+  panelBytes,
   panelWidth,
   pieces,
   rowsFor,
@@ -128,7 +129,7 @@ class ProductWriter {
     const depth = this.a.down === 4 ? depthFor(m, k, n) : k
     const { scratch, sums: earlierSums } = this.p
     if (depth === k && earlierSums === undefined) return this.columnTiles({ k })
-    const pointer = f.let(earlierSums?.address ?? i32.add(scratch, i32.const(packedBytes(depth))))
+    const pointer = f.let(earlierSums?.address ?? i32.add(scratch, i32.const(packedBytes(depth, f.target.lanes))))
     const sums: Walker = { pointer, dtype: "f32", batch: [], down: sumsBytes(1, n), across: 4 }
     const outside = this.results
     this.results = [...outside, sums]
@@ -155,13 +156,13 @@ class ProductWriter {
     const { m, n } = this.p
     const { k } = steps
     const vectors = Math.ceil(n / 4)
-    const wide = this.f.target.wide
+    const { lanes } = this.f.target
     const rowsOutside = m * k + Math.ceil(m / 4) * n * k
     const columnsOutside = n * k + Math.ceil(n / 8) * m * k
     if (4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16) this.columnBlocks(steps)
     else {
       this.byRows(rowsFor(m, vectors), (rows) =>
-        this.byColumns(4 * vectorsFor(rows, vectors, wide), (columns) =>
+        this.byColumns(4 * vectorsFor(rows, vectors, lanes), (columns) =>
           this.tiles.columnTile(rows, columns, this.a, this.b, steps),
         ),
       )
@@ -172,7 +173,7 @@ class ProductWriter {
   private columnBlocks(steps: TileSteps): void {
     const { m, n } = this.p
     const { k } = steps
-    const most = 4 * vectorsFor(4, Math.ceil(n / 4), this.f.target.wide)
+    const most = 4 * vectorsFor(4, Math.ceil(n / 4), this.f.target.lanes)
     // The columns of a transposed a are far apart in memory, and evict each other from the cache.
     const strided = this.a.across !== 4 && this.a.down === 4 && this.a.across * k > firstCacheBytes && n > most
     this.byRows(blockRowsFor(m, k), (rows) => {
@@ -210,7 +211,7 @@ class ProductWriter {
   /** Copies a block of rows of a transposed a to scratch memory, as pieces of 16 rows with all their columns. */
   private packRows(rows: number, k: number): Walker {
     const { f } = this
-    const address = i32.add(this.p.scratch, i32.const(4 * panelWidth * (k + 4)))
+    const address = i32.add(this.p.scratch, i32.const(panelBytes(k, f.target.lanes)))
     f.scoped(() => {
       const to = f.let(address)
       const first = f.let(this.a.pointer)

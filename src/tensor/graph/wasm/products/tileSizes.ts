@@ -1,13 +1,18 @@
 /** Chooses the sizes of the tiles and blocks of matrix products (`matmul.ts`) to fit caches and registers. */
+import type { Lanes } from "../function.ts"
 
 /** The size of the first-level data cache of most machines. It affects the order of the loops, not the results. */
 export const firstCacheBytes = 32768
 
-/** The largest number of columns of b, and of rows of a, that are packed together. */
+/** The number of rows of a that are packed together. */
 export const panelWidth = 16
 
+/** The bytes of scratch memory for a panel of b: as many columns as the widest tile has. */
+export const panelBytes = (k: number, lanes: Lanes): number => 16 * vectorsFor(4, Infinity, lanes) * (k + 4)
+
 /** The bytes of scratch memory that packing needs for this inner size: a panel of b, then a block of a. */
-export const packedBytes = (k: number): number => 4 * (panelWidth + mostBlockRows(k)) * (k + 4)
+export const packedBytes = (k: number, lanes: Lanes): number =>
+  panelBytes(k, lanes) + 4 * mostBlockRows(k) * (k + 4)
 
 /** The bytes of an array of m × n sums, whose rows are whole vectors. */
 export const sumsBytes = (m: number, n: number): number => 16 * m * Math.ceil(n / 4)
@@ -16,8 +21,8 @@ export const sumsBytes = (m: number, n: number): number => 16 * m * Math.ceil(n 
 export const waitingBytes = (m: number, n: number): number => Math.max(sumsBytes(m, n), sumsBytes(n, m))
 
 /** The bytes of scratch memory that a product needs at most. */
-export const scratchFor = (m: number, k: number, n: number): number =>
-  Math.max(packedBytes(k), packedBytes(depthFor(m, k, n)) + waitingBytes(m, n))
+export const scratchFor = (m: number, k: number, n: number, lanes: Lanes): number =>
+  Math.max(packedBytes(k, lanes), packedBytes(depthFor(m, k, n), lanes) + waitingBytes(m, n))
 
 /** The largest number of sums that are kept in memory between the parts of a long inner dimension. */
 const mostSums = 1 << 18
@@ -56,13 +61,15 @@ export const pieces = (count: number, size: number): ReadonlyArray<{ readonly si
   ].filter((piece) => piece.size > 0 && piece.times > 0)
 
 /**
- * Returns the number of vectors in each row of a tile: a tile has at most 1 × 8, 2 × 4, 3 × 3, 4 × 2 or 8 × 1. If
- * `wide`, where a register holds two vectors, it has at most 2 × 8, 3 × 4 or 4 × 4.
+ * Returns the number of vectors in each row of a tile: a tile has at most 1 × 8, 2 × 4, 3 × 3, 4 × 2 or 8 × 1. Where a
+ * register holds two vectors, it has at most 2 × 8, 3 × 4 or 4 × 4. A machine whose registers hold four has twice as many of
+ * them, and a tile 4 × 16 at most.
  */
-export const vectorsFor = (rows: number, available: number, wide: boolean): number => {
+export const vectorsFor = (rows: number, available: number, lanes: Lanes): number => {
   const narrow = [8, 4, 3, 2][rows - 1] ?? 1
   const doubled = rows === 2 ? 8 : rows === 3 || rows === 4 ? 4 : narrow
-  return Math.min(available, wide ? doubled : narrow)
+  if (lanes === 16) return Math.min(available, 16)
+  return Math.min(available, lanes === 8 ? doubled : narrow)
 }
 
 /** Returns the number of rows of a tile whose rows have this many vectors. */

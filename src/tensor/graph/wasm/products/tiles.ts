@@ -152,7 +152,7 @@ export class TileWriter {
       return
     }
     // Run the maps on several rows at a time, so that they compute four vectors of the machine together.
-    const atOnce = Math.max(1, Math.floor((f.target.wide ? 8 : 4) / vectors))
+    const atOnce = Math.max(1, Math.floor(f.target.lanes / vectors))
     for (let row = 0; row < rows; row += atOnce) {
       const places: Array<TileVector> = []
       for (let r = row; r < Math.min(rows, row + atOnce); r++) {

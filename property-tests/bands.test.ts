@@ -18,7 +18,7 @@ import { compileWith, firstDifference, identical } from "./support/agreement.ts"
 import { checkEveryOp } from "./support/everyOp.ts"
 import { growRows } from "./support/rowGraph.ts"
 
-const wide = { module: widened, warnings: () => [] }
+const wide = { module: widened, lanes: () => 8 as const, warnings: () => [] }
 
 /** A backend that computes all that can be computed in bands of 16 rows so, and all else as usual. */
 const banded = (count: number, modules = plainModules) => {

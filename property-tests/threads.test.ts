@@ -12,7 +12,7 @@ import { checkEveryOp } from "./support/everyOp.ts"
 import { choices, grow } from "./support/randomGraph.ts"
 import { tries } from "../test/house/tries.ts"
 
-const wide = { module: widened, warnings: () => [] }
+const wide = { module: widened, lanes: () => 8 as const, warnings: () => [] }
 
 /**
  * A backend that divides all that can be divided, among this many threads. No helper comes, so this thread computes all

@@ -13,7 +13,7 @@ import { checkEveryOp } from "./support/everyOp.ts"
 import { choices, grow } from "./support/randomGraph.ts"
 import { tries } from "../test/house/tries.ts"
 
-const wide = Layer.succeed(Backend, Wasm.make({ module: widened, warnings: () => [] }))
+const wide = Layer.succeed(Backend, Wasm.make({ module: widened, lanes: () => 8 as const, warnings: () => [] }))
 
 const assertSameBits = (spec: ProgramSpec): void =>
   assert.isUndefined(firstDifference(compileWith(wide, spec), compileWith(Wasm.layer, spec), spec, identical))

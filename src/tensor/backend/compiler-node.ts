@@ -7,6 +7,7 @@ import type { Lanes } from "../graph/wasm/function.ts"
 /** A C compiler, and what its code depends on. */
 export interface CCompiler {
   readonly command: ReadonlyArray<string>
+  readonly flags: ReadonlyArray<string>
   /** A text that differs between compilers, versions, flags, and processors for which they compile. */
   readonly identity: string
   /** How many numbers a vector of the processor holds. */
@@ -29,10 +30,17 @@ export const unavailable = (missing: string, what: string = remedy): BackendUnav
   new BackendUnavailable({ backend: "native", missing, remedy: what })
 
 /** The flags that keep all roundings and their order, so that a result has the bits of WebAssembly. */
-const strict = ["-ffp-contract=off", "-fno-fast-math", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-fno-trapping-math"]
+const strict = [
+  "-fno-fast-math",
+  "-ffp-contract=off",
+  "-fwrapv",
+  "-fno-strict-aliasing",
+  "-fno-math-errno",
+  "-fno-trapping-math",
+]
 
 const flags: ReadonlyArray<string> = [
-  "-O3",
+  "-O2",
   process.arch === "arm64" ? "-mcpu=native" : "-march=native",
   ...strict,
   "-std=gnu11",
@@ -41,6 +49,12 @@ const flags: ReadonlyArray<string> = [
   "-fvisibility=hidden",
   "-w",
 ]
+
+/**
+ * Keeps GCC from moving the additions of each sum next to each other, where each waits for the one before. Clang does not
+ * move them, and does not know the flag.
+ */
+const ordered = "-fno-tree-ter"
 
 /** The environment variables that choose the compiler, and the largest size of a vector in bits. */
 const variables = Config.all({
@@ -67,21 +81,28 @@ export const findCompiler = (limits: CompilerLimits): Effect.Effect<CCompiler, B
     if (status === 127) return yield* unavailable(`there is no C compiler ${JSON.stringify(compiler)}`)
     if (status !== 0 || !/^#define __GNUC__ /m.test(output))
       return yield* unavailable(`${JSON.stringify(compiler)} is not a C compiler like GCC or Clang${quoted(errors)}`)
-    const widest = /^#define __AVX512F__ /m.test(output) ? 16 : /^#define __AVX2__ /m.test(output) ? 8 : 4
-    const lanes = Math.min(widest, Number(bits) / 32)
-    const identity = [...command, ...flags, output].join("\n")
-    return { command, identity, lanes: lanes === 16 ? 16 : lanes === 8 ? 8 : 4 }
+    const hasAvx2 = /^#define __AVX2__ /m.test(output)
+    const widest = hasAvx2 && /^#define __AVX512F__ /m.test(output) ? 16 : 8
+    const lanes = Math.min(hasAvx2 ? widest : 4, Number(bits) / 32)
+    const all = /^#define __clang__ /m.test(output) ? flags : [...flags, ordered]
+    const identity = [...command, ...all, output].join("\n")
+    return { command, flags: all, identity, lanes: lanesOf(lanes) }
   })
+
+const lanesOf = (count: number): Lanes => {
+  if (count >= 16) return 16
+  return count >= 8 ? 8 : 4
+}
 
 /** Compiles a file to a shared library. `folder` gets the compiler's temporary files. */
 export const compileFile = (
-  { command }: CCompiler,
+  { command, flags: all }: CCompiler,
   files: { readonly source: string; readonly library: string; readonly folder: string },
   limits: CompilerLimits,
 ): Effect.Effect<void, BackendUnavailable> =>
   Effect.gen(function* () {
     const { folder, library, source } = files
-    const args = [...command, ...flags, "-o", library, source]
+    const args = [...command, ...all, "-o", library, source]
     const { errors, status } = yield* run(args, { seconds: limits.program, variables: { TMPDIR: folder } })
     if (status === 0) return
     return yield* unavailable(`the C compiler ${JSON.stringify(command.join(" "))} failed${quoted(errors)}`)

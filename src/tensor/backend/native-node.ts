@@ -7,6 +7,7 @@ import { Effect, Record } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { exportOf } from "../graph/wasm/compile.ts"
 import { compileCache } from "../../base/config/compile-cache-node.ts"
+import type { Lanes } from "../graph/wasm/function.ts"
 import { cOf } from "../native/print.ts"
 import type { Backend, BackendUnavailable } from "./Backend.ts"
 import { type CCompiler, type CompilerLimits, findCompiler, unavailable, usualLimits } from "./compiler-node.ts"
@@ -22,6 +23,10 @@ interface NativeOptions {
   /** The folder for caches, instead of the user's own. */
   readonly caches?: string
   readonly limits?: CompilerLimits
+  /** How many numbers a vector holds; by default, as many as a register of this processor. */
+  readonly lanes?: Lanes
+  /** How many threads the user wants; programs run in one. */
+  readonly threads?: number
 }
 
 /**
@@ -31,18 +36,23 @@ interface NativeOptions {
 export const make = ({
   kept,
   caches,
+  lanes,
   limits = usualLimits,
+  threads = 1,
 }: NativeOptions = {}): Effect.Effect<Backend["Service"], BackendUnavailable> =>
   Effect.gen(function* () {
     const load = yield* loader
-    const compiler = yield* findCompiler(limits)
+    const found = yield* findCompiler(limits)
+    const compiler = { ...found, lanes: lanes ?? found.lanes }
     const folder = yield* objectsFolder(caches)
     const native = nativeCompiler({ compiler, folder, limits, load })
     const build = compileCache()?.build
     const passed = build === undefined ? never : inFolder(folder, { build, processor: compiler.identity })
     const check = yield* Effect.cached(checked(native, compiler, passed))
     const afterCheck: NativeCompiler = (compiled, memory) => Effect.andThen(check, native(compiled, memory))
-    return wasm.make({ ...plainModules, lanes: () => compiler.lanes, kept, native: afterCheck })
+    const warnings = threads > 1 ? [`programs on the backend native run in one thread, not in ${threads}`] : []
+    const modules = { ...plainModules, lanes: () => compiler.lanes, warnings: () => warnings, kept }
+    return wasm.make({ ...modules, native: afterCheck })
   })
 
 /** Loads a shared library; returns its functions by number. */

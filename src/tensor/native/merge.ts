@@ -233,8 +233,16 @@ class Merger {
     const locals = values.flatMap((value) => (value.kind === "local" ? [value.local] : []))
     if (locals.length < values.length) return undefined
     if (locals.every((local) => local === first.local)) return this.uniform.has(first.local) ? first : undefined
+    const words = locals.flatMap((local) => this.constantOf(local))
+    if (words.length === 4 * locals.length) return { kind: "constant", type: "v128", words }
     // In a wide value, the first local of a pack stands for the whole pack.
     return this.packOf(locals, true) ? first : undefined
+  }
+
+  /** Returns the words of a local that is always the same constant; none for any other local. */
+  private constantOf(local: number): ReadonlyArray<number> {
+    const [first, ...others] = this.defs.get(local) ?? []
+    return others.length === 0 && first?.value.kind === "constant" ? first.value.words : []
   }
 
   private wideOperation(values: ReadonlyArray<Value>, first: Value & { readonly kind: "operation" }): Value | undefined {

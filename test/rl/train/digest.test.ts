@@ -26,7 +26,7 @@ const inBands = Layer.succeed(
   Backend,
   Wasm.make(plainModules, undefined, { worth: 0, band: 1, rows: 16, weights: Infinity }),
 )
-const wide = Layer.succeed(Backend, Wasm.make({ module: widened, warnings: () => [] }))
+const wide = Layer.succeed(Backend, Wasm.make({ module: widened, lanes: () => 8 as const, warnings: () => [] }))
 
 /**
  * Whole runs on the wasm backend: weights and scores to the last bit, on every machine. A change of these digests is a

@@ -3,6 +3,7 @@
  * program to a WebAssembly module first, as the backend `wasm` does, and then translates the module's functions to C, so the
  * programs have the same plan of memory, and the same bits. The functions compute in the memory of the module.
  */
+import { createRequire } from "node:module"
 import { Effect, Record } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { exportOf } from "../graph/wasm/compile.ts"
@@ -58,20 +59,35 @@ export const make = ({
 /** Loads a shared library; returns its functions by number. */
 type Load = (file: string, functions: number) => ReadonlyArray<(memory: Uint8Array) => unknown>
 
+/** The part of the package `koffi` that this file uses. Its types are not imported, because it is optional. */
+interface Koffi {
+  readonly load: (file: string) => { readonly func: (declaration: string) => (memory: Uint8Array) => unknown }
+}
+
+const isKoffi = (value: unknown): value is Koffi =>
+  typeof value === "object" && value !== null && "load" in value && typeof value.load === "function"
+
+const require = createRequire(import.meta.url)
+
 /** Loads the package `koffi`, which calls functions of shared libraries. */
-const loader: Effect.Effect<Load, BackendUnavailable> = Effect.tryPromise({
-  try: async (): Promise<Load> => {
-    const koffi = await import("koffi")
+const loader: Effect.Effect<Load, BackendUnavailable> = Effect.try({
+  try: (): Load => {
+    const koffi: unknown = require("koffi")
+    if (!isKoffi(koffi)) throw new Error("it has no function load")
     return (file, functions) => {
       const library = koffi.load(file)
       return Array.from({ length: functions }, (_, i) => library.func(`int entry_${i}(void *memory)`))
     }
   },
-  catch: (error) =>
-    unavailable(
-      `the package koffi, which calls compiled programs, is not installed (${messageOf(error)})`,
-      'Install it with "npm install koffi"; or choose the backend "wasm", which has the same results.',
-    ),
+  catch: (error) => {
+    const isMissing = error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND"
+    return unavailable(
+      isMissing
+        ? "the package koffi, which calls compiled programs, is not installed"
+        : `the package koffi does not load: ${messageOf(error)}`,
+      'Install it with "npm install koffi@3.3.4"; or choose the backend "wasm", which has the same results.',
+    )
+  },
 })
 
 /** Makes the function that compiles modules. */

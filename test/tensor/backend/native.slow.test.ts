@@ -1,0 +1,127 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Exit } from "effect"
+import type { Backend } from "../../../src/tensor/backend/Backend.ts"
+import { usualLimits } from "../../../src/tensor/backend/compiler-node.ts"
+import * as Native from "../../../src/tensor/backend/native-node.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
+import { start, until, withFolder, write } from "../../command/cli/effect.ts"
+import { numbers } from "../graph/wasm/support.ts"
+import { layerProgram } from "./layerProgram.ts"
+
+const isAvailable = Exit.isSuccess(await Effect.runPromise(Effect.exit(Native.make())))
+
+const withVariables = <A, E, R>(variables: Readonly<Record<string, string>>, effect: Effect.Effect<A, E, R>) =>
+  Effect.provideService(effect, ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(variables))
+
+/** Runs a program five times; returns its results and weights. */
+const computedOn = ({ compile }: Backend["Service"]) =>
+  Effect.gen(function* () {
+    const { device, feeds, read, results, run, write: set } = yield* compile(layerProgram(33, 12, 20))
+    feeds["x"].set(numbers(33 * 12))
+    yield* set("w", numbers(12 * 20, 2))
+    for (let runs = 0; runs < 5; runs++) yield* run
+    return { device, bits: [Array.from(results["sum"]), Array.from(yield* read("w"))] }
+  }).pipe(Effect.scoped)
+
+const objectsIn = (caches: string): ReadonlyArray<string> => readdirSync(join(caches, "effect-rl/native")).toSorted()
+
+/** Writes a program of the shell that tells its number and then waits for an hour, with a child that does so, too. */
+const hangingIn = (folder: string): { readonly compiler: string; readonly pids: () => ReadonlyArray<number> } => {
+  const [compiler, list] = [write(folder, "hanging-cc", ""), join(folder, "pids")]
+  writeFileSync(compiler, `#!/bin/sh\nsleep 3600 &\necho $$ $! > "${list}.new"\nmv "${list}.new" "${list}"\nwait\n`)
+  chmodSync(compiler, 0o700)
+  return { compiler, pids: () => (existsSync(list) ? readFileSync(list, "utf8").trim().split(" ").map(Number) : []) }
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    // A process that has ended, and that nobody has waited for, is no longer running.
+    return process.platform !== "linux" || !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))
+  } catch {
+    return false
+  }
+}
+
+describe.skipIf(!isAvailable)("the backend native", () => {
+  it("computes the bits of wasm, and keeps what it has compiled; a damaged object is compiled again", () =>
+    withFolder((caches) =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const expected = yield* computedOn(Wasm.make())
+          const first = yield* computedOn(yield* Native.make({ caches }))
+          assert.deepStrictEqual(first, { device: "native", bits: expected.bits })
+          const objects = objectsIn(caches)
+          assert.lengthOf(objects, 2)
+          assert.deepStrictEqual((yield* computedOn(yield* Native.make({ caches }))).bits, expected.bits)
+          assert.deepStrictEqual(objectsIn(caches), objects)
+          for (const name of objects) {
+            const file = join(caches, "effect-rl/native", name)
+            const bytes = readFileSync(file)
+            // The old file is loaded, so another one takes its place.
+            rmSync(file)
+            writeFileSync(file, bytes.fill(0, 64, bytes.length - 64))
+          }
+          assert.deepStrictEqual((yield* computedOn(yield* Native.make({ caches }))).bits, expected.bits)
+          assert.lengthOf(objectsIn(caches), 2)
+        }),
+      ),
+    ))
+
+  it("refuses a cache folder to which others may write", () =>
+    withFolder(async (folder) => {
+      const caches = join(folder, "open")
+      mkdirSync(caches)
+      chmodSync(caches, 0o777)
+      const error = await Effect.runPromise(Effect.flip(Native.make({ caches })))
+      assert.match(error.message, /there is no private folder for compiled programs \(others can write to /)
+    }))
+
+  it("says what the compiler says when it fails", () =>
+    withFolder(async (folder) => {
+      const compiler = write(folder, "cc", "")
+      writeFileSync(compiler, '#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; esac\necho "No space left on device" >&2\nexit 1\n')
+      chmodSync(compiler, 0o700)
+      const made = withVariables({ CC: compiler }, Effect.flatMap(Native.make({ caches: folder }), computedOn))
+      const error = await Effect.runPromise(Effect.flip(made))
+      assert.match(error.message, /cc" failed: No space left on device/)
+      assert.deepStrictEqual(objectsIn(folder), [])
+    }))
+
+  it("refuses a compiler whose code has other results", () =>
+    withFolder(async (folder) => {
+      const compiler = write(folder, "cc", "")
+      writeFileSync(compiler, '#!/bin/sh\nexec cc "$@" -ffp-contract=fast -mfma\n')
+      chmodSync(compiler, 0o700)
+      const made = withVariables({ CC: compiler }, Effect.flatMap(Native.make({ caches: folder }), computedOn))
+      const exit = await Effect.runPromise(Effect.exit(made))
+      // Where the processor has no such instructions, the results are equal, or it cannot run them.
+      if (process.arch === "x64" && Exit.isFailure(exit)) assert.match(String(exit.cause), /has other results than WebAssembly/)
+    }))
+
+  it("ends a compiler that does not answer, with the processes that it has started", () =>
+    withFolder(async (folder) => {
+      const { compiler, pids } = hangingIn(folder)
+      const limits = { ...usualLimits, question: 2 }
+      const made = withVariables({ CC: compiler }, Native.make({ caches: folder, limits }))
+      const error = await Effect.runPromise(Effect.flip(made))
+      assert.match(error.message, /the C compiler did not answer within 2 seconds/)
+      await until(() => !pids().some(isAlive))
+    }))
+
+  it("leaves no compiler behind when the run is killed", () =>
+    withFolder(async (folder) => {
+      const { compiler, pids } = hangingIn(folder)
+      const config = write(folder, "train.yaml", "env: CartPole-v1\nalgorithm: { name: ppo }\ntotal_steps: 1000\n")
+      const env = { ...process.env, CC: compiler, XDG_CACHE_HOME: folder }
+      const { child, ended } = start(["run", config, "--backend", "native", "--results-dir", folder], undefined, { env })
+      const outcome = Promise.race([ended, until(() => pids().length > 0)])
+      const early = await outcome
+      assert.isUndefined(early, `the run ended: ${early?.stderr}`)
+      child.kill("SIGKILL")
+      await ended
+      await until(() => !pids().some(isAlive))
+    }))
+})

@@ -138,13 +138,17 @@ describe("wasm", () => {
       fc.integer({ min: 60, max: 120 }),
       fc.integer({ min: 60, max: 100 }),
     )
-    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, ...wideTiles), isProduct), { numRuns: tries(25) })
+    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, ...wideTiles), isProduct), {
+      numRuns: tries(25),
+    })
   })
 
   it("a product of a long inner dimension, whose parts are computed one after another, equals these sums", () => {
     const size = fc.integer({ min: 1, max: 40 })
     const sizes = fc.tuple(size, fc.integer({ min: 250, max: 520 }), size)
-    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, ...wideTiles), isProduct), { numRuns: tries(25) })
+    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, ...wideTiles), isProduct), {
+      numRuns: tries(25),
+    })
   })
 
   it("a sum over any axes of any shape, however strided, adds each element once", () => {

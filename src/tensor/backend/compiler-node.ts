@@ -71,7 +71,10 @@ export const findCompiler = (limits: CompilerLimits): Effect.Effect<CCompiler, B
     if (process.platform === "win32")
       return yield* unavailable("it runs on Linux and macOS", 'Choose the backend "wasm", which has the same results.')
     const { bits, compiler } = yield* Effect.mapError(variables, () =>
-      unavailable("the environment variable EFFECT_RL_NATIVE_BITS is not 128, 256 or 512", "Correct it or leave it out."),
+      unavailable(
+        "the environment variable EFFECT_RL_NATIVE_BITS is not 128, 256 or 512",
+        "Correct it or leave it out.",
+      ),
     )
     const command = compiler.split(" ").filter((part) => part !== "")
     if (command.length === 0) return yield* unavailable("the environment variable CC is empty", "Leave it out.")

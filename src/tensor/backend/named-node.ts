@@ -77,7 +77,10 @@ export const backend = (
     case "wasm":
       return Layer.effect(Backend, wideWasm(count.wasm))
     case "native":
-      return Layer.effect(Backend, native.make({ kept: keptBesideCompiled(), threads: threads === "auto" ? 1 : threads }))
+      return Layer.effect(
+        Backend,
+        native.make({ kept: keptBesideCompiled(), threads: threads === "auto" ? 1 : threads }),
+      )
     case "reference":
       return reference.layer
     case "auto":

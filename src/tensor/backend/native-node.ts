@@ -34,13 +34,10 @@ interface NativeOptions {
  * Makes the backend. It fails if this machine has no C compiler, or lacks the package `koffi`, which loads the compiled
  * programs; and if a check program has other bits than on `wasm`.
  */
-export const make = ({
-  kept,
-  caches,
-  lanes,
-  limits = usualLimits,
-  threads = 1,
-}: NativeOptions = {}): Effect.Effect<Backend["Service"], BackendUnavailable> =>
+export const make = ({ kept, caches, lanes, limits = usualLimits, threads = 1 }: NativeOptions = {}): Effect.Effect<
+  Backend["Service"],
+  BackendUnavailable
+> =>
   Effect.gen(function* () {
     const load = yield* loader
     const found = yield* findCompiler(limits)

@@ -89,7 +89,12 @@ export const make = (
       )
       return programs
     })
-  return { name: deviceOf(modules), compile: compileOne(compileAll), compileAll, warnings: Effect.sync(modules.warnings) }
+  return {
+    name: deviceOf(modules),
+    compile: compileOne(compileAll),
+    compileAll,
+    warnings: Effect.sync(modules.warnings),
+  }
 }
 
 const deviceOf = ({ native }: ModuleCompiler): "native" | "wasm" => (native === undefined ? "wasm" : "native")

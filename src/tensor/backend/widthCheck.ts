@@ -24,7 +24,8 @@ type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
 /** Describes the first difference between the results of two compilers, as a part of a sentence; undefined if equal. */
 export const differenceBetween = (usual: Compile, other: Compile): string | undefined => {
   const compiled = checkModule({ lanes: 8 })
-  const resultsBy = (compileModule: Compile) => resultsOf(compiled, instantiate(compileModule(compiled.bytes), compiled))
+  const resultsBy = (compileModule: Compile) =>
+    resultsOf(compiled, instantiate(compileModule(compiled.bytes), compiled))
   return differenceOf(resultsBy(usual), resultsBy(other))
 }
 

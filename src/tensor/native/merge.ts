@@ -73,7 +73,8 @@ const uniformIn = (fn: DecodedFunction, defs: Definitions): ReadonlySet<number> 
   let size: number
   do {
     size = result.size
-    for (const local of result) if (!(defs.get(local) ?? []).every(({ value }) => isUniform(value))) result.delete(local)
+    for (const local of result)
+      if (!(defs.get(local) ?? []).every(({ value }) => isUniform(value))) result.delete(local)
   } while (result.size < size)
   for (let local = 0; local < fn.params.length; local++) result.delete(local)
   return result
@@ -245,7 +246,10 @@ class Merger {
     return others.length === 0 && first?.value.kind === "constant" ? first.value.words : []
   }
 
-  private wideOperation(values: ReadonlyArray<Value>, first: Value & { readonly kind: "operation" }): Value | undefined {
+  private wideOperation(
+    values: ReadonlyArray<Value>,
+    first: Value & { readonly kind: "operation" },
+  ): Value | undefined {
     if (!isLanewise(first)) return undefined
     const args: Array<Value> = []
     for (let i = 0; i < first.args.length; i++) {
@@ -259,5 +263,7 @@ class Merger {
   }
 }
 
-const isSame = (value: Value, first: Value & { readonly kind: "operation" }): value is Value & { readonly kind: "operation" } =>
-  value.kind === "operation" && value.name === first.name
+const isSame = (
+  value: Value,
+  first: Value & { readonly kind: "operation" },
+): value is Value & { readonly kind: "operation" } => value.kind === "operation" && value.name === first.name

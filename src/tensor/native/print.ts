@@ -27,7 +27,13 @@ export const cOf = (bytes: Uint8Array, entries: ReadonlyArray<string>, lanes: La
   return [`#define LANES ${lanes}`, prelude, ...signatures, ...bodies, ...exported, ""].join("\n")
 }
 
-const typesInC: Readonly<Record<ValueType, string>> = { i32: "u32", i64: "u64", f32: "float", f64: "double", v128: "F4" }
+const typesInC: Readonly<Record<ValueType, string>> = {
+  i32: "u32",
+  i64: "u64",
+  f32: "float",
+  f64: "double",
+  v128: "F4",
+}
 
 const signatureOf = ({ params, result }: DecodedFunction, index: number): string => {
   const list = ["unsigned char *const m", ...params.map((type, i) => `${typesInC[type]} x${i}`)]
@@ -53,7 +59,9 @@ class FunctionPrinter {
     lines.push(`static ${signatureOf(fn, index)} {`)
     fn.locals.forEach((type, local) => {
       if (local < fn.params.length || fn.places.has(local)) return
-      const names = fn.uniform.has(local) ? this.widths().map((width) => `${typeFor(width)} ${wideName(local, width)}`) : []
+      const names = fn.uniform.has(local)
+        ? this.widths().map((width) => `${typeFor(width)} ${wideName(local, width)}`)
+        : []
       const declared = names.length > 0 ? names : [`${typesInC[type]} x${local}`]
       for (const one of declared) lines.push(`${one} = ${type === "v128" ? "{0}" : "0"};`)
     })

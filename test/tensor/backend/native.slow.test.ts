@@ -74,6 +74,7 @@ describe.skipIf(!isAvailable)("the backend native", () => {
     withFolder(async (folder) => {
       const caches = join(folder, "open")
       mkdirSync(caches)
+      chmodSync(folder, 0o755)
       chmodSync(caches, 0o777)
       const error = await Effect.runPromise(Effect.flip(Native.make({ caches })))
       assert.match(error.message, /there is no private folder for compiled programs \(others can write to /)
@@ -82,7 +83,10 @@ describe.skipIf(!isAvailable)("the backend native", () => {
   it("says what the compiler says when it fails", () =>
     withFolder(async (folder) => {
       const compiler = write(folder, "cc", "")
-      writeFileSync(compiler, '#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; esac\necho "No space left on device" >&2\nexit 1\n')
+      writeFileSync(
+        compiler,
+        '#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; esac\necho "No space left on device" >&2\nexit 1\n',
+      )
       chmodSync(compiler, 0o700)
       const made = withVariables({ CC: compiler }, Effect.flatMap(Native.make({ caches: folder }), computedOn))
       const error = await Effect.runPromise(Effect.flip(made))
@@ -98,7 +102,8 @@ describe.skipIf(!isAvailable)("the backend native", () => {
       const made = withVariables({ CC: compiler }, Effect.flatMap(Native.make({ caches: folder }), computedOn))
       const exit = await Effect.runPromise(Effect.exit(made))
       // Where the processor has no such instructions, the results are equal, or it cannot run them.
-      if (process.arch === "x64" && Exit.isFailure(exit)) assert.match(String(exit.cause), /has other results than WebAssembly/)
+      if (process.arch === "x64" && Exit.isFailure(exit))
+        assert.match(String(exit.cause), /has other results than WebAssembly/)
     }))
 
   it("ends a compiler that does not answer, with the processes that it has started", () =>
@@ -116,7 +121,9 @@ describe.skipIf(!isAvailable)("the backend native", () => {
       const { compiler, pids } = hangingIn(folder)
       const config = write(folder, "train.yaml", "env: CartPole-v1\nalgorithm: { name: ppo }\ntotal_steps: 1000\n")
       const env = { ...process.env, CC: compiler, XDG_CACHE_HOME: folder }
-      const { child, ended } = start(["run", config, "--backend", "native", "--results-dir", folder], undefined, { env })
+      const { child, ended } = start(["run", config, "--backend", "native", "--results-dir", folder], undefined, {
+        env,
+      })
       const outcome = Promise.race([ended, until(() => pids().length > 0)])
       const early = await outcome
       assert.isUndefined(early, `the run ended: ${early?.stderr}`)

@@ -53,7 +53,7 @@ describe("C of a module", () => {
 
   it("throws at code that it does not know, instead of translating a part", () => {
     const { bytes } = compile(named)
-    const sqrt = bytes.findLastIndex((byte, at) => byte === 0xfd && bytes[at + 1] === 0xe4 && bytes[at + 2] === 0x01)
+    const sqrt = bytes.findLastIndex((byte, at) => byte === 0xfd && bytes[at + 1] === 0xe3 && bytes[at + 2] === 0x01)
     // The opcode of `f64x2.abs`, which we do not use.
     const changed = bytes.slice()
     changed[sqrt + 1] = 0xec

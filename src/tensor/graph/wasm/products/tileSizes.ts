@@ -11,8 +11,7 @@ export const panelWidth = 16
 export const panelBytes = (k: number, lanes: Lanes): number => 16 * vectorsFor(4, Infinity, lanes) * (k + 4)
 
 /** The bytes of scratch memory that packing needs for this inner size: a panel of b, then a block of a. */
-export const packedBytes = (k: number, lanes: Lanes): number =>
-  panelBytes(k, lanes) + 4 * mostBlockRows(k) * (k + 4)
+export const packedBytes = (k: number, lanes: Lanes): number => panelBytes(k, lanes) + 4 * mostBlockRows(k) * (k + 4)
 
 /** The bytes of an array of m × n sums, whose rows are whole vectors. */
 export const sumsBytes = (m: number, n: number): number => 16 * m * Math.ceil(n / 4)

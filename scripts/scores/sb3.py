@@ -145,12 +145,15 @@ def main():
         fail(f"{algorithm['name']}: expected one of {', '.join(algorithms)}")
     torch.set_num_threads(1)
     count = settings["num_envs"]
-    make = lambda: Monitor(gymnasium.make(task["env"]))
+
+    def make():
+        return Monitor(gymnasium.make(task["env"]))
+
     envs = DummyVecEnv([make] * count)
     normalize = settings["normalize"]
-    isNormalized = normalize["observations"] or normalize["rewards"]
+    is_normalized = normalize["observations"] or normalize["rewards"]
     flags = {"norm_obs": normalize["observations"], "norm_reward": normalize["rewards"]}
-    if isNormalized:
+    if is_normalized:
         envs = VecNormalize(envs, gamma=algorithm["gamma"], **flags)
     build, keywords = algorithms[algorithm["name"]](algorithm, count)
     episodes = Episodes()
@@ -160,7 +163,7 @@ def main():
     seconds, cpu_seconds = time.perf_counter() - clock, time.process_time() - cpu
     held = DummyVecEnv([make])
     held.seed(10_000 + seed)
-    if isNormalized:
+    if is_normalized:
         held = VecNormalize(held, training=False, gamma=algorithm["gamma"], **flags)
         held.norm_reward = False
         if normalize["observations"]:

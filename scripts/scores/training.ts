@@ -1,5 +1,5 @@
 /** Trains the rows of docs/scores.md by `effect run`, and by Stable-Baselines3, and makes a result of each finished training. */
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { availableParallelism, cpus, tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
@@ -43,7 +43,7 @@ const lines = <A>(schema: Schema.Codec<A, unknown>, file: string): ReadonlyArray
     .map((line) => Schema.decodeUnknownSync(jsonText(schema))(line))
 
 const Metrics = Schema.Struct({ steps: Schema.Int, wall_seconds: Schema.Finite, digest: Schema.String })
-const Commit = Schema.Struct({ commit: Schema.String, dirty: Schema.Boolean })
+const Commit = Schema.Struct({ commit: Schema.String })
 const ScoreLine = Schema.Struct({ step_index: Schema.Int, score: Schema.Finite })
 const SystemLine = Schema.Struct({ timestamp: Schema.String, seconds: Schema.Finite, cpu: Schema.Finite })
 
@@ -64,10 +64,14 @@ const settingsIn = (run: string): Plain => {
   return Object.fromEntries(Object.entries(config).filter(([key]) => !leftOut.has(key)))
 }
 
+/** Tells whether files differ from the commit, besides those of docs/, into which results are written. */
+const hasChanges = (): boolean =>
+  execFileSync("git", ["status", "--porcelain", "--", ".", ":!docs"], { cwd: root, encoding: "utf8" }).trim() !== ""
+
 /** Makes the result of a finished run. Throws if its settings differ from those of the row's other seeds. */
 const resultIn = (run: string, row: Row, seed: number, results: string) => {
   const metrics = json(Metrics, join(run, "metrics.json"))
-  const { commit, dirty } = json(Commit, join(run, "git.json"))
+  const { commit } = json(Commit, join(run, "git.json"))
   const settings = settingsIn(run)
   const earlier = readSettings(results, row)
   if (earlier !== undefined && canonical(earlier) !== canonical(settings))
@@ -87,7 +91,7 @@ const resultIn = (run: string, row: Row, seed: number, results: string) => {
     cpu_seconds: Number(cpuSecondsOf(lines(SystemLine, join(run, "system.jsonl"))).toFixed(1)),
     machine,
     command: commandOf(row, seed),
-    version: dirty ? `${commit} with changes` : commit,
+    version: hasChanges() ? `${commit} with changes` : commit,
     digest: metrics.digest,
   } as const
   const ended = episodes.map(({ step_index: step, score: value }) => ({ step, value }))

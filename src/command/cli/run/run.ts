@@ -4,8 +4,6 @@ import { leaves } from "../../../run/find/diff.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
 import { isBucket, nameOf, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
-import { sweepInBucket } from "../bucket/sweepInBucket.ts"
-import { sweep } from "../../sweep/sweep.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { notForTrainers } from "../bucket/runInBucket.ts"
@@ -76,12 +74,22 @@ const runOf = Effect.fnUntraced(function* (typed: RunFlags) {
     )
   }
   if (!isSweep && !input.dryRun) return yield* trainOnce(input)
-  const all = isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
+  const all = sweeping(input)
   if (input.alert.length === 0) return yield* all
   const { alerting, alertsOf } = yield* Effect.promise(() => import("../alerts/alerts.ts"))
   if (input.dryRun) return yield* Effect.andThen(alertsOf(input.alert), all)
   const about = { run: input.resultsDir, name: nameOf(input) }
   return yield* alerting({ flags: input.alert, about, what: "a sweep" }, all)
+})
+
+/** Trains a sweep, in a folder or in a bucket. */
+const sweeping = Effect.fnUntraced(function* (input: RunFlags) {
+  if (isBucket(input.resultsDir)) {
+    const { sweepInBucket } = yield* Effect.promise(() => import("../bucket/sweepInBucket.ts"))
+    return yield* sweepInBucket(input)
+  }
+  const { sweep } = yield* Effect.promise(() => import("../../sweep/sweep.ts"))
+  return yield* sweep(input)
 })
 
 /** Adds the setting that corresponds to the flag `--ranks`. */

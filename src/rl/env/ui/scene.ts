@@ -81,7 +81,7 @@ export const scene: EnvDrawing<Camera, Scene> = {
       if (horizon > top) sky(dark ? "#12141f" : "#cfe0ef", dark ? "#262b40" : "#f7f4ec", horizon)
       // Squares of the floor: their sides are lines that go with the ground when the camera moves, and end in the haze.
       const side = far / 5
-      const reach = 20
+      const reach = 14
       const [firstX, firstY] = [Math.round(centre[0] / side), Math.round(centre[1] / side)]
       const mix = (from: Place, to: Place, share: number): Place => [
         from[0] + share * (to[0] - from[0]),

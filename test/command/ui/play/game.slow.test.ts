@@ -1,5 +1,5 @@
 /** "Play it here" in a real browser: the policy of a trained run acts in the tab, and a person takes over by keyboard. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "vitest"
 import { effect } from "../../cli/effect.ts"
@@ -247,6 +247,13 @@ inBrowser("a run's page", ({ page, served, text, count, click }) => {
       try {
         await open(server.url, "HalfCheetah")
         assert.deepStrictEqual(page.complaints(), [])
+        // A site that was exported without the package says what to do.
+        rmSync(join(folder, "site/play/mujoco.js"))
+        await page.goto(String(await page.evaluate("location.href")))
+        await page.until(`${game} !== null && !${game}.parentElement.hidden`)
+        await click(".game .controls .button")
+        await page.until(`${game}.querySelector(".problem").textContent.includes("npm install @mujoco/mujoco@3.14.0")`)
+        page.complaints()
       } finally {
         server.close()
       }

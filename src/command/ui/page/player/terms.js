@@ -27,7 +27,8 @@ export const makeTerms = () => {
       for (const [, value] of entries) largest = Math.max(largest, Math.abs(value))
       for (const [name, value] of entries) {
         const { value: text, bar } = rows.get(name) ?? rowOf(name)
-        text.textContent = value.toFixed(2).replace("-", "−")
+        const shown = value.toFixed(2)
+        text.textContent = Number(shown) === 0 ? "0.00" : shown.replace("-", "−")
         bar.className = value < 0 ? "minus" : "plus"
         bar.style.width = `${largest === 0 ? 0 : (50 * Math.abs(value)) / largest}%`
       }

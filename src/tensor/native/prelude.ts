@@ -17,6 +17,12 @@ typedef double D2 __attribute__((vector_size(16)));
 typedef uint8_t B16 __attribute__((vector_size(16)));
 #define inlined static inline __attribute__((always_inline, unused))
 
+#if defined(__x86_64__)
+#define in_register(a) __asm__("" : "+v"(a))
+#else
+#define in_register(a)
+#endif
+
 /* Numbers of 32 and 64 bits. */
 #define i32_add(a, b) ((u32)(a) + (u32)(b))
 #define i32_sub(a, b) ((u32)(a) - (u32)(b))

@@ -1,4 +1,4 @@
-/** Finds the files of presets, which are a part of this package. Commands that train take a preset in place of a file. */
+/** Finds the files of presets, which are a part of this package: `effect run --preset` trains with one in place of a file. */
 import { existsSync } from "node:fs"
 import { relative } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -30,7 +30,7 @@ export const presetFile = Effect.fnUntraced(function* (id: string) {
 /** Returns the name of the preset whose file this is; undefined for any other file. */
 const presetIn = (file: string): string | undefined => {
   const path = relative(folder, file).replaceAll("\\", "/")
-  return file.startsWith(folder) && /^[\w.-]+(\/[\w.-]+)+\.yaml$/.test(path)
+  return file.startsWith(folder) && /^\w[\w.-]*(\/\w[\w.-]*)+\.yaml$/.test(path)
     ? path.slice(0, -".yaml".length)
     : undefined
 }

@@ -31,9 +31,11 @@ export const presets = subcommand(
   },
   Effect.fnUntraced(function* ({ filter, yaml, json }) {
     if (yaml && json) return yield* usageError("--yaml and --json can't be combined; choose one")
-    const { all } = yield* Effect.promise(() => import("../../../rl/presets/Presets.ts"))
+    const presets = yield* Effect.promise(() => import("../../../rl/presets/Presets.ts"))
+    const all = presets.all()
+    const algorithms = new Set(all.map(({ algorithm }) => algorithm))
     const wanted = filter.map((word) => word.toLowerCase())
-    const found = all().filter((preset) => wanted.every((word) => hasWord(preset, word)))
+    const found = all.filter((preset) => wanted.every((word) => hasWord(preset, word, algorithms)))
     if (found.length === 0) {
       return yield* usageError(`no preset has ${filter.join(" and ")}; effect presets without words lists all`)
     }
@@ -53,11 +55,19 @@ export const presets = subcommand(
   }),
 )
 
-/** Tells whether a preset fits a word of the filter: an algorithm's whole name, or a part of anything else. */
-const hasWord = ({ id, algorithm, env, source, needs }: Preset, word: string): boolean =>
-  word === algorithm ||
-  word === id.toLowerCase() ||
-  [env, source, needs?.packages ?? ""].some((text) => text.toLowerCase().includes(word))
+/**
+ * Tells whether a preset fits a word of the filter: an algorithm's whole name, or a part of anything else. The name of an
+ * algorithm fits nothing else, since the source "Revisiting Rainbow" also has settings of other algorithms.
+ */
+const hasWord = (
+  { id, algorithm, env, source, needs }: Preset,
+  word: string,
+  algorithms: ReadonlySet<string>,
+): boolean =>
+  algorithms.has(word)
+    ? word === algorithm
+    : word === id.toLowerCase() ||
+      [env, source, needs?.packages ?? ""].some((text) => text.toLowerCase().includes(word))
 
 const asJson = ({ id, algorithm, env, source, needs, settings }: Preset) => ({
   preset: id,

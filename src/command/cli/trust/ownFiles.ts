@@ -57,8 +57,9 @@ export const isOwnCode = (named: string): boolean => {
 }
 
 /**
- * Tells whether all files of a command are the user's own; this package's presets count as such. If the training's file is a module (by the ending of its name), it
- * is judged as code; the configs that other flags name are judged as configs, whatever their names.
+ * Tells whether all files of a command are the user's own; this package's presets count as such. If the training's file is a
+ * module (by the ending of its name), it is judged as code; the configs that other flags name are judged as configs, whatever
+ * their names.
  */
 export const areOwnFiles = (file: string, configs: ReadonlyArray<string>): boolean =>
   (isPresetFile(file) || (isYaml(file) ? isOwnConfig(file) : isOwnCode(file))) && configs.every(isOwnConfig)

@@ -28,7 +28,11 @@ describe("effect presets", () => {
         .split("\n")
         .map((line) => JSON.parse(line))
     }
-    assert.isTrue((await listed("ppo")).every(({ algorithm }) => algorithm === "ppo"))
+    for (const name of ["ppo", "rainbow"])
+      assert.isTrue(
+        (await listed(name)).every(({ algorithm }) => algorithm === name),
+        name,
+      )
     assert.deepEqual(
       (await listed("dqn", "CARTPOLE")).map(({ preset }) => preset),
       ["dqn/CartPole-v1"],
@@ -109,7 +113,13 @@ describe("effect run --preset", () => {
     assert.isTrue(isPresetFile(file))
     assert.isTrue(areOwnFiles(file, []))
     assert.deepEqual(fileWords(file), ["--preset", "ppo/HalfCheetah-v5"])
-    for (const other of ["examples/cartpole.ts", "examples/presets/x.yaml", join(root, "examples/codebook.yaml")]) {
+    const outside = `${join(root, "examples/presets")}/../../../other/train.yaml`
+    for (const other of [
+      "examples/cartpole.ts",
+      "examples/presets/x.yaml",
+      join(root, "examples/codebook.yaml"),
+      outside,
+    ]) {
       assert.isFalse(isPresetFile(other))
       assert.deepEqual(fileWords(other), [other])
     }

@@ -27,7 +27,8 @@ export const sources = {
   gymnax: {
     name: "gymnax",
     url: "https://github.com/RobertTLange/gymnax",
-    measure: "mean return of a trained PPO agent; its games repeat no actions and end after 1,000 steps, Freeway after 2,500",
+    measure:
+      "mean return of a trained PPO agent; its games repeat no actions and end after 1,000 steps, Freeway after 2,500",
   },
   zoo: {
     name: "RL Baselines3 Zoo",

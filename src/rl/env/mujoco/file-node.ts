@@ -20,8 +20,9 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { readBytes } from "../../../base/config/files.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
 import { type EnvError, invalid } from "../../../base/EnvError.ts"
-import { isModelFile, mostBytes } from "./limits.ts"
+import { modelBytesOf, mostBytes } from "./limits.ts"
 import type { Mjcf } from "./Simulation.ts"
 
 /** The most places in which files are looked for: each file may be in each of the folders that the model names. */
@@ -124,12 +125,14 @@ const read = Effect.fnUntraced(function* (path: string, folder: string | undefin
   const content = yield* contentOf(path)
   const version = versionOfCompiled(content)
   if (version !== undefined) return yield* invalid(path, compiledModel(version))
-  const xml = new TextDecoder().decode(content)
+  const xml = utf8.decode(content)
   const models: Array<ModelText> = [{ text: xml, folder: "" }]
   // The folders of one model count for all, so all models are read before the other files.
   for (const model of models) {
-    for (const name of (yield* readNamed(model, [""])).filter(isModelFile))
-      models.push({ text: new TextDecoder().decode(files[name]), folder: paths.dirname(name) })
+    for (const name of yield* readNamed(model, [""])) {
+      const text = utf8.decode(modelBytesOf(files[name]))
+      if (text !== "") models.push({ text, folder: paths.dirname(name) })
+    }
   }
   const folders = new Set(["", ...models.flatMap(({ text }) => valuesOf(text, folderAttributes))])
   for (const model of models) yield* readNamed(model, [...folders])

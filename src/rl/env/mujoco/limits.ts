@@ -2,14 +2,15 @@
  * Bounds what a model may ask of MuJoCo before MuJoCo reads it. A few lines of MJCF can ask for a billion bodies, or for a
  * height field of many gigabytes, with which it would compute for hours or fill the memory. Reading the text takes linear time.
  */
+import { utf8 } from "../../../base/config/utf8.ts"
 import { invalid } from "../../../base/EnvError.ts"
 import type { Mjcf } from "./Simulation.ts"
 
 /** The most bytes that a model and its files may have together. */
 export const mostBytes = 512 * 2 ** 20
 
-/** The most characters of a model's text, and of each model that it includes. */
-const mostCharacters = 64 * 2 ** 20
+/** The most bytes of a model's text, and of each model that it includes. */
+const mostText = 64 * 2 ** 20
 
 /** The most elements of a model, with the copies that it asks for. */
 const mostElements = 50_000
@@ -25,12 +26,13 @@ export const checkLimits = (id: string, { xml, files = {}, path }: Mjcf): void =
   const where = path ?? "model"
   const bytes = Object.values(files).reduce((sum, { length }) => sum + length, xml.length)
   if (bytes > mostBytes) throw invalid(id, `${where}: the model and its files have more than ${mostBytes / 2 ** 20} MB`)
-  const texts = Object.entries(files).filter(([name]) => isModelFile(name))
-  const decoder = new TextDecoder()
+  const contents = Object.entries(files).map(([name, content]) => [name, modelBytesOf(content)] as const)
+  const texts = contents.filter(([, content]) => content.length > 0)
   let elements = 0
   let attached = 1
-  for (const [name, text] of [[where, xml], ...texts.map(([key, content]) => [key, decoder.decode(content)])]) {
-    const { problem, total, attaches } = sizesOf(text)
+  for (const [name, content] of [[where, utf8.encode(xml)] as const, ...texts]) {
+    if (content.length > mostText) throw invalid(id, `${name}: its text has more than ${mostText / 2 ** 20} MB`)
+    const { problem, total, attaches } = sizesOf(utf8.decode(content))
     elements += total
     attached *= 1 + attaches
     const found = problem ?? totalProblem(elements * attached)
@@ -38,8 +40,18 @@ export const checkLimits = (id: string, { xml, files = {}, path }: Mjcf): void =
   }
 }
 
-/** Tells by its name whether a file is a model that another one may include. */
-export const isModelFile = (name: string): boolean => /\.(xml|mjcf)$/i.test(name)
+/**
+ * Returns the part of a file that MuJoCo reads if a model includes it, whatever the file's name is: the bytes before the first
+ * 0. It is empty if it has no element, as those of meshes and pictures.
+ */
+export const modelBytesOf = (content: Uint8Array): Uint8Array => {
+  const end = content.indexOf(0)
+  const text = end < 0 ? content : content.subarray(0, end)
+  return text.includes(lessThan) ? text : new Uint8Array(0)
+}
+
+/** The byte of the character with which an element begins. */
+const lessThan = 60
 
 const totalProblem = (elements: number): string | undefined =>
   elements > mostElements
@@ -57,7 +69,6 @@ interface Sizes {
 
 /** Adds up the elements of a model's text. */
 const sizesOf = (text: string): Sizes => {
-  if (text.length > mostCharacters) return { problem: "its text is too long", total: 0, attaches: 0 }
   /** The copies that each open `replicate` asks for, multiplied. */
   const copies = [1]
   let [total, attaches] = [0, 0]

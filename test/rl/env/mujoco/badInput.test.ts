@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
+import { utf8 } from "../../../../src/base/config/utf8.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
 import * as Batch from "../../../../src/rl/env/Batch.ts"
 import { MujocoPackage } from "../../../../src/rl/env/mujoco/engine.ts"
@@ -101,8 +102,19 @@ describe("a model of MuJoCo", () => {
     Effect.gen(function* () {
       const model = { ...slider("<option warp='1'/>"), path: "robots/arm.xml" }
       assert.match(yield* messageOf({ model }), /^ball: robots\/arm\.xml: .*line 1/)
-      const files = { "part.xml": new TextEncoder().encode(`<mujoco>${replicated(4)}</mujoco>`) }
-      assert.match(yield* messageOf({ model: { ...slider(), files } }), /^ball: part\.xml: <replicate> in line 1/)
+    }),
+  )
+
+  it.effect("has the limits also in the models that it includes, whatever their names are", () =>
+    Effect.gen(function* () {
+      const part = utf8.encode(`<mujoco><worldbody>${replicated(3)}</worldbody></mujoco>\0`)
+      for (const name of ["part.xml", "part.txt", "part"]) {
+        const model = { ...slider(`<include file="${name}"/>`), files: { [name]: part } }
+        assert.include(yield* messageOf({ model }), `ball: ${name}: <replicate> in line 1: the model has more than`)
+      }
+      // What is behind the first byte 0 is no part of a text: a picture may have anything there.
+      const picture = Uint8Array.of(137, 0, ...part)
+      yield* Effect.scoped(Batch.open(ballWith({ model: { ...slider(), files: { "p.png": picture } } }), 1))
     }),
   )
 

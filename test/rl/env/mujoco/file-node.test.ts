@@ -42,6 +42,14 @@ describe("a model in a file", () => {
       },
     ],
     [
+      "of a model that it includes, whose name has another ending",
+      {
+        "model.xml": model(`<include file="parts/body.part"/>`),
+        "parts/body.part": `<mujoco>${mesh("hull.obj")}${body}</mujoco>`,
+        "parts/hull.obj": hull,
+      },
+    ],
+    [
       "of an included model, in a folder that the model names",
       {
         "model.xml": model(`<compiler assetdir='meshes'/><include file="parts/assets.xml"/>${body}`),

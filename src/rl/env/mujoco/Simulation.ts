@@ -84,9 +84,9 @@ export interface MujocoWorld {
 
 /** Sees each step of the simulation while somebody watches. */
 export interface SimulationWatch {
-  /** Sets the forces of a person, in `data.xfrc_applied`. */
+  /** Adds the forces of a person to `data.xfrc_applied`. */
   readonly before: () => void
-  /** Reads the moment, whose contact forces are computed. The forces of `before` are zero again. */
+  /** Reads the moment, whose contact forces are computed. The forces of `before` are gone again. */
   readonly after: () => void
 }
 

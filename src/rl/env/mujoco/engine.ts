@@ -120,13 +120,14 @@ const of = (id: string, engine: MainModule, model: MjModel, data: MjData): Simul
     forward: () => engine.mj_forward(model, data),
     step: (frames, watch) => {
       for (let frame = 0; frame < frames; frame++) {
+        const own = watch && world.data.xfrc_applied.slice()
         watch?.before()
         engine.mj_step(model, data)
         const { qpos, qvel, qacc } = world.data
         if (!(isSound(qacc) && isSound(qvel) && isSound(qpos))) return diverged(engine, model, data)
-        if (watch === undefined) continue
-        // What a person does is part of no state and of no contact force.
-        world.data.xfrc_applied.fill(0)
+        if (watch === undefined || own === undefined) continue
+        // What a person does is part of no state and of no contact force; the env's own forces remain.
+        world.data.xfrc_applied.set(own)
         engine.mj_rnePostConstraint(model, data)
         watch.after()
       }

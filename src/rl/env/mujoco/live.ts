@@ -191,9 +191,9 @@ const pushed = (
   return { body, from, to, force: [axis(0), axis(1), axis(2)] }
 }
 
-/** Applies a force at a point of a body; MuJoCo takes it at the middle of the body's mass, with its torque there. */
+/** Adds a force at a point of a body; MuJoCo takes it at the middle of the body's mass, with its torque there. */
 const apply = ({ data: { xfrc_applied, xipos } }: MujocoWorld, { body, from, force }: Pulled): void => {
   const [x, y, z] = [0, 1, 2].map((axis) => from[axis] - xipos[3 * body + axis])
   const torque = [y * force[2] - z * force[1], z * force[0] - x * force[2], x * force[1] - y * force[0]]
-  for (const [at, value] of [...force, ...torque].entries()) xfrc_applied[6 * body + at] = value
+  for (const [at, value] of [...force, ...torque].entries()) xfrc_applied[6 * body + at] += value
 }

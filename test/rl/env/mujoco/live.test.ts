@@ -21,7 +21,7 @@ const prepared = (env: Env<Mujoco.MujocoState, ReturnType<typeof box>, ReturnTyp
   Effect.as(env.prepare ?? Effect.void, env)
 
 /** A ball on a floor, or without weight above one, in the middle of the picture. */
-const ballOn = (gravity: number) =>
+const ballOn = (gravity: number, more: Partial<Mujoco.MujocoDefinition> = {}) =>
   Mujoco.env({
     id: "ball",
     model: {
@@ -35,6 +35,7 @@ const ballOn = (gravity: number) =>
     camera: { at: [0, 0, 0.1], follows: -1, above: 0, floor: 0 },
     observe: ({ data }) => [...data.qpos.subarray(0, 3)],
     reward: ({ world }) => ({ high: world.data.qpos[2] }),
+    ...more,
   })
 
 const middle: BodyPull = { _tag: "Pointer", at: [240, 200] }
@@ -78,6 +79,22 @@ describe("EnvBody of Mujoco.env", () => {
       assert.notProperty(take(pulled).moments[0], "pull")
       // A pointer beside the ball holds nothing.
       assert.deepEqual(take(start, { _tag: "Pointer", at: [20, 20] }).result, env.step(start, [0], stream(1)))
+    }),
+  )
+
+  it.effect("leaves the env's own forces as they are, and adds a pull to them", () =>
+    Effect.gen(function* () {
+      const wind = ({ data }: Mujoco.MujocoWorld) => void data.xfrc_applied.set([0, 0.5, 0], 6)
+      const env = yield* prepared(ballOn(0, { reset: wind }))
+      const { watch } = bodyOf(env)
+      const start = env.reset(stream(1))
+      const alone = env.step(start, [0], stream(1))
+      assert.isAbove(alone.state.observation[1], 1e-7)
+      assert.deepEqual(watch(undefined, () => env.step(start, [0], stream(1))).result, alone)
+      const pushed = watch({ _tag: "Push", right: 1, up: 0 }, () => env.step(start, [0], stream(1))).result.state
+      assert.isAbove(pushed.observation[0], 1e-4)
+      assert.closeTo(pushed.observation[1], alone.state.observation[1], 1e-12)
+      assert.deepEqual(env.step(pushed, [0], stream(1)), watch(undefined, () => env.step(pushed, [0], stream(1))).result)
     }),
   )
 

@@ -5,7 +5,7 @@ import { Clock, Effect } from "effect"
 import { appender, cutPartialLine } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import { includes, type LogLevel } from "./logLevel.ts"
-import type { RunEvent, Warning } from "./RunEvent.ts"
+import type { EpisodeEnded, RunEvent, Warning } from "./RunEvent.ts"
 import { countedIn, scoresBy } from "./scalars.ts"
 import * as Layout from "../Layout.ts"
 
@@ -70,6 +70,13 @@ export const levelOf = (event: RunEvent): LogLevel => {
   }
 }
 
+/** The words of the log for each reason why an episode was truncated. */
+const truncations: Readonly<Record<NonNullable<EpisodeEnded["truncationReason"]>, string>> = {
+  env: "truncated by the env",
+  max_steps: "truncated at the limit of steps",
+  diverged: "truncated because its simulation diverged",
+}
+
 export const lineOfWarning = ({ message, isError = false }: Warning): string =>
   `${isError ? "error" : "warning"}: ${message}`
 
@@ -108,7 +115,7 @@ const lineOf = (
       ]
     case "EpisodeEnded":
       return [
-        `episode ${event.episode} ended at ${unit} ${event.step}: return ${event.return}, ${event.length} steps, ${event.terminated ? "terminated" : `truncated by ${event.truncationReason ?? "its length"}`}`,
+        `episode ${event.episode} ended at ${unit} ${event.step}: return ${event.return}, ${event.length} steps, ${event.terminated ? "terminated" : truncations[event.truncationReason ?? "max_steps"]}`,
       ]
     case "Abandoned":
       return [

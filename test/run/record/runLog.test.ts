@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { runLog } from "../../../src/run/record/runLog.ts"
 import type { LogLevel } from "../../../src/run/record/logLevel.ts"
+import type { EpisodeEnded } from "../../../src/run/record/RunEvent.ts"
 import { memoryRun } from "../store/disk.ts"
 import { episode, recorded, started, update, validation } from "./events.ts"
 
@@ -106,6 +107,25 @@ it.effect.each([
       .map((line) => line.replace(/^\S+ /, ""))
     assert.lengthOf(lines, expected.length)
     for (const [at, line] of lines.entries()) assert.isTrue(line.startsWith(expected[at]), line)
+  }),
+)
+
+it.effect("the log says why an episode was truncated", () =>
+  Effect.gen(function* () {
+    const { run, emit } = yield* recorded(runLog, { ...started, logLevel: "DEBUG" })
+    const cut = (truncationReason: EpisodeEnded["truncationReason"]) =>
+      episode({ terminated: false, truncated: true, truncationReason })
+    yield* emit([cut("env"), cut("max_steps"), cut("diverged"), cut(null)])
+    const lines = (yield* run.readText("run.log")).trimEnd().split("\n")
+    assert.deepEqual(
+      lines.map((line) => line.replace(/^.* steps, /, "")),
+      [
+        "truncated by the env",
+        "truncated at the limit of steps",
+        "truncated because its simulation diverged",
+        "truncated at the limit of steps",
+      ],
+    )
   }),
 )
 

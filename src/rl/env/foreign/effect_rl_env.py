@@ -68,16 +68,24 @@ def row_of(seen, info, is_over=False):  # The observation, and the mask of the c
 
 def scored(env):  # Wraps an env: sums its own rewards, before other wrappers change them, and counts its games.
     class Scored(gymnasium.Wrapper):
-        score, games, is_over = 0.0, 0, True
+        score, left, games = 0.0, 0.0, 0  # The scores that were not sent yet: of this game, and of the one before.
 
         def reset(self, **given):
-            self.games, self.is_over = self.games + 1, False
+            self.games, self.left, self.score = self.games + 1, self.left + self.score, 0.0
             return self.env.reset(**given)
 
         def step(self, action):
             seen, reward, terminated, truncated, info = self.env.step(action)
-            self.score, self.is_over = self.score + float(reward), bool(terminated or truncated)
+            self.score += float(reward)
             return seen, reward, terminated, truncated, info
+
+        def take(self):  # Wrappers may take steps to begin a game: what these earn counts for the game's first step.
+            taken, self.score = self.score, 0.0
+            return taken
+
+        def take_left(self):
+            taken, self.left = self.left, 0.0
+            return taken
 
     return Scored(env)
 
@@ -118,6 +126,7 @@ def exchange(body):
     seeds, commands = np.frombuffer(body, "<u4", count), body[-count:]
     actions = np.frombuffer(body[4 * count : -count], "<f4" if is_box(action_space) else "<i4").reshape(count, -1)
     actions, rewards, terminated, truncated, finals = to_actions(action_space, actions), [0.0] * count, [0] * count, [0] * count, []
+    scored = np.zeros(len(scores), "<f4")
     for index, env in enumerate(envs):
         ends = commands[index] == 3
         if commands[index] in (1, 2):
@@ -125,9 +134,11 @@ def exchange(body):
             observations[index] = row_of(seen, info, terminated[index])
             ends = terminated[index] or truncated[index] or commands[index] == 2
             if ends: finals.append(observations[index].tobytes())
-        if ends: start(index, env, int(seeds[index]), terminated, truncated[index] or commands[index] != 1)
-    flags, scored = np.array([terminated, truncated], "u1"), np.array([env.score for env in scores], "<f4")
-    for env in scores: env.score = 0.0
+            if scores: scored[index] = scores[index].take()
+        if ends:
+            start(index, env, int(seeds[index]), terminated, truncated[index] or commands[index] != 1)
+            if scores: scored[index] += scores[index].take_left()
+    flags = np.array([terminated, truncated], "u1")
     send(0, np.array(rewards, "<f4").tobytes(), observations.tobytes(), *finals, flags.tobytes(), scored.tobytes())
 
 def start(index, env, seed, terminated, is_left):  # Begins an episode; one that is only the next life is flagged by a 2.

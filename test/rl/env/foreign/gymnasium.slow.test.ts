@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Ppo from "../../../../src/rl/algorithms/rollouts/Ppo.ts"
 import * as Batch from "../../../../src/rl/env/Batch.ts"
+import * as EpisodeLog from "../../../../src/rl/env/EpisodeLog.ts"
 import { env as gymnasiumEnv, type GymnasiumOptions } from "../../../../src/rl/env/foreign/gymnasium-node.ts"
 import { drawAllowed } from "../../../../src/rl/env/internal/rows.ts"
 import { sampleInto, shapeOf, sizeOf } from "../../../../src/rl/env/Space.ts"
@@ -27,6 +28,22 @@ const cases = [
   { id: "LunarLander", needs: ["gymnasium", "Box2D"], options: { continuous: true } },
   { id: "HalfCheetah", needs: ["gymnasium.envs.mujoco"] },
 ]
+
+/** Runs an Effect whose Python finds the modules of a folder here. */
+const withModules = <A, E, R>(folder: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => {
+      const before = process.env.PYTHONPATH
+      process.env.PYTHONPATH = fileURLToPath(new URL(folder, import.meta.url))
+      return before
+    }),
+    () => effect,
+    (before) =>
+      Effect.sync(() => {
+        if (before === undefined) delete process.env.PYTHONPATH
+        else process.env.PYTHONPATH = before
+      }),
+  )
 
 describe("envs of Gymnasium", () => {
   for (const { id: name, needs, options = {} } of cases) {
@@ -59,10 +76,8 @@ describe("envs of Gymnasium", () => {
     )
   }
 
-  it.effect.skipIf(!has("numpy"))("give the masks in their info", () => {
-    const before = process.env.PYTHONPATH
-    process.env.PYTHONPATH = fileURLToPath(new URL("stub", import.meta.url))
-    return Effect.gen(function* () {
+  it.effect.skipIf(!has("numpy"))("give the masks in their info", () =>
+    Effect.gen(function* () {
       const batch = yield* Batch.open(made("Stub-v0"), 3)
       if (batch.isAsync !== true) return assert.fail("steps at once")
       const { observationSpace: rows, observations, finalObservations, terminated, truncated } = batch
@@ -98,15 +113,32 @@ describe("envs of Gymnasium", () => {
 
       const free = yield* Batch.open(made("Stub-v0", { actionMasks: false }), 1)
       assert.strictEqual(free.observationSpace._tag, "Discrete")
-    }).pipe(
-      Effect.ensuring(
-        Effect.sync(() => {
-          if (before === undefined) delete process.env.PYTHONPATH
-          else process.env.PYTHONPATH = before
-        }),
-      ),
-    )
-  })
+    }).pipe((effect) => withModules("stub", effect)),
+  )
+
+  it.effect.skipIf(!has("gymnasium"))("count what a game earns before the agent acts as its own score", () =>
+    Effect.gen(function* () {
+      const env = made("CartPole-v1", { wrappers: [{ name: "starts.FirstSteps" }], gameScores: true })
+      const batch = yield* Batch.open(env, 1)
+      if (batch.isAsync !== true) return assert.fail("steps at once")
+      const log = EpisodeLog.record(batch)
+      yield* log.reset(1)
+      const scores: Array<number> = []
+      const firsts = [0]
+      for (let step = 0; step < 40; step++) {
+        yield* log.step(Int32Array.of(1))
+        scores.push(log.scores?.[0] ?? NaN)
+        if (log.terminated[0] === 1) firsts.push(step + 1)
+      }
+      // Each step has the reward 1, and the wrapper takes three steps at the start of a game.
+      assert.isAbove(firsts.length, 2)
+      assert.deepStrictEqual(
+        scores,
+        scores.map((_, step) => (firsts.includes(step) ? 4 : 1)),
+      )
+      assert.strictEqual(log.episodes.returns[0], log.episodes.lengths[0] + 3)
+    }).pipe((effect) => withModules("games", effect)),
+  )
 
   it.effect.skipIf(!has("gymnasium"))("learn, and resume with the same bits, whatever the number of processes", () =>
     Effect.gen(function* () {

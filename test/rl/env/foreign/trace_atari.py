@@ -36,7 +36,7 @@ def start():
 def total(): return int(np.sum(stack, dtype=np.int64))
 
 start()
-score, rows = 0.0, []
+rows = []
 for action in given["actions"]:
     stack = stack[1:] + [skip(action)]
     earned, score, final = score, 0.0, -1  # What a start earns counts for the next step's score, as in the bridge.

@@ -94,7 +94,10 @@ describe("EnvBody of Mujoco.env", () => {
       const pushed = watch({ _tag: "Push", right: 1, up: 0 }, () => env.step(start, [0], stream(1))).result.state
       assert.isAbove(pushed.observation[0], 1e-4)
       assert.closeTo(pushed.observation[1], alone.state.observation[1], 1e-12)
-      assert.deepEqual(env.step(pushed, [0], stream(1)), watch(undefined, () => env.step(pushed, [0], stream(1))).result)
+      assert.deepEqual(
+        env.step(pushed, [0], stream(1)),
+        watch(undefined, () => env.step(pushed, [0], stream(1))).result,
+      )
     }),
   )
 

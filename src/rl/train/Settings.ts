@@ -86,8 +86,8 @@ export const CheckpointSettings = Schema.Struct({
 
 export interface RenderOptions {
   /**
-   * The number of env steps, over all envs, between two renderings, a multiple of `validation.everySteps`; 0 never
-   * renders. @default 0
+   * The number of env steps, over all envs, between two renderings, a multiple of `validation.everySteps`; with 0, only
+   * `everyEpisodes` renders. @default 0
    */
   readonly everySteps?: number
   /** The number of ended episodes of the training between two further renderings; 0 adds none. @default 0 */

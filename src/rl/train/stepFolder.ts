@@ -1,7 +1,7 @@
 /**
  * Writes the folder `steps/{STEP}/` of a run, with the file names that RLtools' viewer expects: episodes of the current
- * policy (`trajectories.json.gz`, and the first one as a moving picture in `episode.svg`, on request videos), the policy in the formats
- * that can hold it (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and its evaluation (`evaluation_results.json`).
+ * policy (`trajectories.json.gz`, the first one as a moving picture in `episode.svg`, and on request videos), the policy in the
+ * formats that can hold it (`checkpoint.onnx`, `.safetensors`, `.h5`, `.h`), and its evaluation (`evaluation_results.json`).
  * `setUp.ts` calls it.
  */
 import { Effect } from "effect"

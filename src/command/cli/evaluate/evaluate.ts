@@ -62,7 +62,7 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
   const { target, json, quiet } = input
   const folders = [input.resultsDir]
   if (Option.isSome(input.other)) {
-    yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster", "alert"], "a run or a file")
+    yield* refuseFlags(input, [...flagsOfRuns, ...flagsOfFiles, "cluster", "alert"], "one run or one file")
     yield* refuseFlags(input, flagsOfEvaluations, "one evaluation: effect eval NEW --baseline OLD")
     const [left, right] = yield* Effect.forEach([target, input.other.value], (typed) =>
       Effect.flatMap(exists(typed), (isPath) =>

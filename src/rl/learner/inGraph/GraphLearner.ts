@@ -289,7 +289,8 @@ const formOf = <C extends Columns>({ name, task, actor, exploration, features, f
   const { graph, maxSteps = Infinity } = task
   if (graph === undefined) {
     const envs =
-      "CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one, with any time limit"
+      "CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one, with any time limit, " +
+      "and Breakout and SpaceInvaders of MinAtar with stickyActionProb 0"
     return refused("rollouts", `"graph" needs an env with a graph form; ${envs}. Use "envs" for other envs`)
   }
   const { observationSpace, actionSpace } = task

@@ -79,7 +79,7 @@ describe("effect eval tasks.yaml", () => {
         [[join(folder, "none.yaml")], 2, "there is no such file"],
         [[folder, folder], 1, "expected the folder of a finished evaluation; it has no episodes.jsonl"],
         [[file, "--episodes", "3"], 2, "--episodes only works with a run: effect eval RUN"],
-        [[folder, folder, "--set", "repeats=3"], 2, "--set only works with a run or a file"],
+        [[folder, folder, "--set", "repeats=3"], 2, "--set only works with one run or one file"],
         [[folder, "--resume", "latest"], 2, "it is not a run (it has no config.yaml), and there are no runs in"],
       ]
       for (const [args, code, message] of table) {

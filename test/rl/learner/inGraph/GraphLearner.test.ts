@@ -7,6 +7,9 @@ import * as Reference from "../../../../src/tensor/backend/reference.ts"
 import * as Wasm from "../../../../src/tensor/backend/wasm.ts"
 import * as Batch from "../../../../src/rl/env/Batch.ts"
 import * as CartPole from "../../../../src/rl/env/classic/CartPole.ts"
+import { builtIn } from "../../../../src/rl/env/Envs.ts"
+import * as Breakout from "../../../../src/rl/env/pixel/Breakout.ts"
+import * as SpaceInvaders from "../../../../src/rl/env/pixel/SpaceInvaders.ts"
 import * as Pendulum from "../../../../src/rl/env/classic/Pendulum.ts"
 import type { Env } from "../../../../src/rl/env/Env.ts"
 import { graphOf, withGraph } from "../../../../src/rl/env/EnvGraph.ts"
@@ -138,9 +141,13 @@ describe("rollouts in the graph", () => {
       const messageOf = (input: Parameters<typeof keep>[0]) =>
         Effect.map(Effect.flip(keep({ totalSteps: 64, numEnvs: 2, ...input })), ({ message }) => message)
       const algorithm = Ppo.make({ rollouts: "graph" })
+      const withoutGraph = yield* messageOf({ env: Wrapper.scaleReward(CartPole.env, 2), algorithm })
+      const named = [...builtIn, Breakout.make({ stickyActionProb: 0 }), SpaceInvaders.make({ stickyActionProb: 0 })]
+      for (const env of named.filter((env) => graphOf(env) !== undefined))
+        assert.include(withoutGraph, env.id.replace(/^MinAtar\/|Deterministic|-.*$/g, ""))
       assert.strictEqual(
-        yield* messageOf({ env: Wrapper.scaleReward(CartPole.env, 2), algorithm }),
-        'Train.run: algorithm.rollouts: "graph" needs an env with a graph form; CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one, with any time limit. Use "envs" for other envs',
+        withoutGraph,
+        'Train.run: algorithm.rollouts: "graph" needs an env with a graph form; CartPole, Pendulum, GridWorld, KeyDoor, ApplePicker, DeepSea and MemoryChain have one, with any time limit, and Breakout and SpaceInvaders of MinAtar with stickyActionProb 0. Use "envs" for other envs',
       )
       assert.strictEqual(
         yield* messageOf({ env: CartPole.env, algorithm: Ppo.make({ rollouts: "graph", lstm: 8 }) }),

@@ -110,7 +110,7 @@ const of = (id: string, engine: MainModule, model: MjModel, data: MjData): Simul
   const world = worldOf(id, engine, model, data)
   // A simulation that diverges would return to its start, and go on as if nothing had happened.
   model.opt.disableflags |= engine.mjtDisableBit.mjDSBL_AUTORESET.value
-  const { save, load, free } = statesOf({ engine, model, data, world })
+  const { save, load, free } = statesOf({ id, engine, model, data, world })
   return {
     world,
     timestep: model.opt.timestep,

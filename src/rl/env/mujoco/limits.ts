@@ -21,6 +21,9 @@ const mostPixels = 64 * 2 ** 20
 /** The largest number in the parameters of a mesh that MuJoCo makes, such as how finely a sphere is divided. */
 const largestParameter = 1000
 
+/** The most iterations of each of MuJoCo's solvers in a step; its own defaults are 100 and fewer. */
+const mostIterations = 10_000
+
 /** Throws an `EnvError` if a model is larger than any that makes sense. */
 export const checkLimits = (id: string, { xml, files = {}, path }: Mjcf): void => {
   const where = path ?? "model"
@@ -134,6 +137,9 @@ const endOf = (text: string, at: number): number => {
   return text.length
 }
 
+/** The beginnings of the names of attributes that limit the iterations of a solver. */
+const solvers = ["", "ls_", "noslip_", "ccd_", "sdf_"]
+
 /** Returns how many elements an element stands for, and what is wrong with its sizes. */
 const amountOf = ({ name, attributes }: Tag): { readonly amount: number; readonly problem?: string } => {
   const numbers = (attribute: string): ReadonlyArray<number> => {
@@ -149,6 +155,9 @@ const amountOf = ({ name, attributes }: Tag): { readonly amount: number; readonl
   const params = name === "mesh" && /\sbuiltin\s*=/.test(attributes) ? numbers("params") : []
   if (params.some((value) => !(value <= largestParameter)))
     return { amount: 1, problem: `expected parameters of at most ${largestParameter}, found ${params.join(" ")}` }
+  const iterations = name === "option" ? solvers.flatMap((solver) => numbers(`${solver}iterations`)) : []
+  if (iterations.some((value) => !(value <= mostIterations)))
+    return { amount: 1, problem: `expected at most ${mostIterations} iterations, found ${iterations.join(", ")}` }
   const amount = product(numbers("count"))
   // References to characters, such as &#57; for 9, could hide a number.
   return amount >= 0 ? { amount } : { amount: 1, problem: "count: expected whole numbers" }

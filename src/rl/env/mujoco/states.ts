@@ -3,6 +3,7 @@
  * as long as a tenth of a small body's step; so where the numbers are those of arrays that we can see, they are copied.
  */
 import type { MainModule, MjData, MjModel } from "@mujoco/mujoco"
+import { invalid } from "../../../base/EnvError.ts"
 import type { MujocoWorld, Simulation } from "./Simulation.ts"
 
 /** The package's types ask for a list, but it takes any array. */
@@ -12,6 +13,8 @@ interface StateSetter {
 
 /** The compiled model, its simulation, and views of both. */
 interface Compiled {
+  /** The name of the env, for messages. */
+  readonly id: string
   readonly engine: MainModule
   readonly model: MjModel
   readonly data: MjData
@@ -22,7 +25,7 @@ type States = Pick<Simulation, "save" | "load">
 
 /** Returns the functions that save and load, and frees what they used with `free`. */
 export const statesOf = (compiled: Compiled): States & { readonly free: () => void } => {
-  const { engine, model, data } = compiled
+  const { id, engine, model, data } = compiled
   const all = engine.mjtState.mjSTATE_INTEGRATION.value
   const size = engine.mj_stateSize(model, all)
   const buffer = new engine.DoubleBuffer(size)
@@ -40,7 +43,16 @@ export const statesOf = (compiled: Compiled): States & { readonly free: () => vo
   whole.load(places)
   const agree = parts.save().every((value, at) => value === at) && parts.save().length === size
   engine.mj_resetData(model, data)
-  return { ...(agree ? parts : whole), free: () => buffer.delete() }
+  const { save, load } = agree ? parts : whole
+  return {
+    save,
+    load: (state) => {
+      if (state.length === size) return load(state)
+      const found = `the state has ${state.length} numbers, those of this model have ${size}`
+      throw invalid(id, `${found}; a state, such as one in a checkpoint, continues only with the model that it comes from`)
+    },
+    free: () => buffer.delete(),
+  }
 }
 
 /** Copies the arrays that the state of most models consists of, in MuJoCo's order. */

@@ -58,6 +58,11 @@ describe("a model of MuJoCo", () => {
       "<mesh> in line 1: expected parameters of at most 1000, found 90000 1 1",
     ],
     [
+      "whose solver takes hours for a step",
+      slider("<option solver='PGS' tolerance='0' iterations='2000000000'/>"),
+      "<option> in line 1: expected at most 10000 iterations, found 2000000000",
+    ],
+    [
       "with a cloth of a billion points",
       slider("", "<composite type='grid' count='1000 1000 1000'/>"),
       "more than 50000",
@@ -155,6 +160,17 @@ describe("Mujoco.env", () => {
       assert.include(String(long.cause), "observe returned 3 numbers, the observation space wants an array of 2")
       const none = yield* problem(() => [1, NaN])
       assert.include(String(none.cause), "observation element 1 is NaN, not a finite number")
+    }),
+  )
+
+  it.effect("refuses the state of another model", () =>
+    Effect.gen(function* () {
+      const [small, large] = [ballWith(), ballWith({ model: slider("<size nuserdata='3'/>") })]
+      for (const env of [small, large]) yield* env.prepare ?? Effect.void
+      const states = [small, large].map((env) => env.reset(stream(1)))
+      const message = /ball: the state has \d+ numbers, those of this model have \d+; a state, such as one in a checkpoint,/
+      assert.throws(() => small.step(states[1], [0], stream(1)), message)
+      assert.throws(() => large.step(states[0], [0], stream(1)), message)
     }),
   )
 

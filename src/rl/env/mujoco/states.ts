@@ -49,7 +49,10 @@ export const statesOf = (compiled: Compiled): States & { readonly free: () => vo
     load: (state) => {
       if (state.length === size) return load(state)
       const found = `the state has ${state.length} numbers, those of this model have ${size}`
-      throw invalid(id, `${found}; a state, such as one in a checkpoint, continues only with the model that it comes from`)
+      throw invalid(
+        id,
+        `${found}; a state, such as one in a checkpoint, continues only with the model that it comes from`,
+      )
     },
     free: () => buffer.delete(),
   }

@@ -62,19 +62,21 @@ const walk = (state: Int32Array, at: number, action: number): void => {
   state[at + chicken] = moved(state[at + chicken], action === actions.up ? -1 : 1)
 }
 
+/** Brings the chicken back to the start if the car of a lane is at its place. */
+const hit = (state: Int32Array, at: number, lane: number): void => {
+  if (state[carAt(at, lane) + column] === chickenX && state[at + chicken] === lane + 1) state[at + chicken] = lastRow
+}
+
 const drive = (state: Int32Array, at: number, lane: number): void => {
   const car = carAt(at, lane)
-  const hit = (): void => {
-    if (state[car + column] === chickenX && state[at + chicken] === lane + 1) state[at + chicken] = lastRow
-  }
-  hit()
+  hit(state, at, lane)
   if (state[car + wait] > 0) {
     state[car + wait]--
     return
   }
   state[car + wait] = Math.abs(state[car + speed])
   state[car + column] = around(state[car + column], Math.sign(state[car + speed]))
-  hit()
+  hit(state, at, lane)
 }
 
 const step = (state: Int32Array, at: number, action: number, random: Stream): number => {

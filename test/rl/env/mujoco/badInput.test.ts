@@ -168,7 +168,8 @@ describe("Mujoco.env", () => {
       const [small, large] = [ballWith(), ballWith({ model: slider("<size nuserdata='3'/>") })]
       for (const env of [small, large]) yield* env.prepare ?? Effect.void
       const states = [small, large].map((env) => env.reset(stream(1)))
-      const message = /ball: the state has \d+ numbers, those of this model have \d+; a state, such as one in a checkpoint,/
+      const message =
+        /ball: the state has \d+ numbers, those of this model have \d+; a state, such as one in a checkpoint,/
       assert.throws(() => small.step(states[1], [0], stream(1)), message)
       assert.throws(() => large.step(states[0], [0], stream(1)), message)
     }),

@@ -27,7 +27,7 @@ describe("MinAtar/Breakout-v1", () => {
     envs.reset(1)
     const paddleAt = (index: number): number =>
       envs.observations.subarray(index * 400 + 90, index * 400 + 100).indexOf(1)
-    // Before the first action nothing was done: whoever sticks to that stays where it is.
+    // Before the first action, the last one counts as none: an env that repeats it does not move its paddle.
     envs.step(new Int32Array(1000).fill(2))
     const stuck = Array.from({ length: 1000 }, (_, index) => paddleAt(index)).filter((at) => at === 4).length
     assert.isAbove(stuck, 70)

@@ -2,9 +2,8 @@
  * Compares algorithms over several envs as Agarwal et al. (2021, arXiv:2108.13264) recommend: by the interquartile mean of
  * normalised scores with its stratified bootstrap interval, by performance profiles, and by the probability of improvement.
  */
-import { highest, lowest } from "../../src/base/statistics/extremes.ts"
 import { interquartileMean, stratifiedBootstrap } from "../../src/base/statistics/resampling.ts"
-import { type Estimate, improvement } from "../../src/base/statistics/unpaired.ts"
+import { type Estimate, improvement, scaledTogether } from "../../src/base/statistics/unpaired.ts"
 import type { Group } from "./rows.ts"
 import { type ScoreResult, scoreOf } from "./ScoreResult.ts"
 
@@ -50,18 +49,9 @@ const thresholds = Array.from({ length: 21 }, (_, index) => index / 20)
  * are equal.
  */
 export const normalisedScores = (all: ReadonlyArray<AlgorithmScores>): ReadonlyArray<AlgorithmScores> => {
-  const envs = all[0]?.scores.length ?? 0
-  const ranges = Array.from({ length: envs }, (_, env) => {
-    const together = all.flatMap(({ scores }) => scores[env])
-    return { least: lowest(together), range: highest(together) - lowest(together) }
-  })
-  return all.map(({ algorithm, scores }) => ({
-    algorithm,
-    scores: scores.map((some, env) => {
-      const { least, range } = ranges[env]
-      return some.map((score) => (range > 0 ? (score - least) / range : 0.5))
-    }),
-  }))
+  const envs = Array.from(all[0]?.scores.keys() ?? [])
+  const scaled = envs.map((env) => scaledTogether(all.map(({ scores }) => scores[env])))
+  return all.map(({ algorithm }, index) => ({ algorithm, scores: scaled.map((byAlgorithm) => byAlgorithm[index]) }))
 }
 
 /** Estimates a statistic with its stratified bootstrap interval. */

@@ -68,13 +68,18 @@ export const probabilityOfImprovement = ({ left, right }: Scores): number => {
   return wins / (left.length * right.length)
 }
 
-/** Maps the scores of an environment linearly so that the lowest of both sides is 0 and the highest 1; all 0.5 if equal. */
-export const normalised = ({ left, right }: Scores): Scores => {
-  const all = [...left, ...right]
+/** Maps lists of scores linearly so that the lowest of all their scores is 0 and the highest 1; all 0.5 if equal. */
+export const scaledTogether = (lists: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<ReadonlyArray<number>> => {
+  const all = lists.flat()
   const least = lowest(all)
   const range = highest(all) - least
-  const scaled = (value: number): number => (range > 0 ? (value - least) / range : 0.5)
-  return { left: left.map(scaled), right: right.map(scaled) }
+  return lists.map((scores) => scores.map((score) => (range > 0 ? (score - least) / range : 0.5)))
+}
+
+/** Maps the scores of an environment linearly so that the lowest of both sides is 0 and the highest 1; all 0.5 if equal. */
+export const normalised = (scores: Scores): Scores => {
+  const [left, right] = scaledTogether([scores.left, scores.right])
+  return { left, right }
 }
 
 const refuseMissing = (environments: ReadonlyArray<Scores>): void => {

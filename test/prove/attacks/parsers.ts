@@ -5,6 +5,7 @@ import { jsonValue } from "../../../src/base/config/text.ts"
 import { fieldsOf } from "../../../src/base/formats/csv.ts"
 import { readTomlText } from "../../../src/base/formats/toml.ts"
 import { decode } from "../../../src/base/formats/torch/torch.ts"
+import { checkLimits } from "../../../src/rl/env/mujoco/limits.ts"
 import { patternProblem } from "../../../src/base/tokens/slowPatterns.ts"
 import { op, overlapping, zip } from "../../base/formats/torchFile.ts"
 import { must } from "../Proof.ts"
@@ -40,7 +41,25 @@ const yamlProblem = (text: string): string => {
   return "problem" in document ? document.problem : ""
 }
 
+/** Models of MuJoCo that ask for a hundred million bodies in forms that only its own XML parser reads. */
+const hiddenCopies = [
+  "<mujoco><!X ' ><replicate count='100000000'/></mujoco>",
+  "<?xml version='1.0\" ?><mujoco><replicate count='100000000'/></mujoco>",
+  "<mujoco>< replicate count='100000000'/></mujoco>",
+  "<mujoco><replicate offset='1 0 0'count='100000000'/></mujoco>",
+  `<mujoco><replicate sep=" count='1' " count="100000000"/></mujoco>`,
+  "<mujoco><replicate count='0'><replicate count='100000000'/></replicate></mujoco>",
+]
+
 export const parserAttacks: ReadonlyArray<Attack> = [
+  {
+    door,
+    name: "models of MuJoCo that hide how many copies they ask for",
+    attempt: async () => {
+      for (const xml of hiddenCopies) await refusal(() => checkLimits("robot", { xml }))
+      return `${hiddenCopies.length} models refused`
+    },
+  },
   {
     door: "runs",
     name: "a config whose merge keys copy each other, by a directive and by a tag",

@@ -80,9 +80,11 @@ const compile = (id: string, engine: MainModule, { xml, files = {}, path }: Mjcf
     data = new engine.MjData(model)
     return of(id, engine, model, data)
   } catch (error) {
-    data?.delete()
-    model?.delete()
-    throw invalid(id, `${path ?? "model"}: ${problemOf(error)} (MuJoCo ${engine.mj_versionString()})`)
+    const version = engine.mj_versionString()
+    // After a crash the module's memory cannot be trusted: the next env starts another module.
+    if (error instanceof Error && error.name === "RuntimeError") loaded = undefined
+    else [data, model].forEach((one) => one?.delete())
+    throw invalid(id, `${path ?? "model"}: ${problemOf(error)} (MuJoCo ${version})`)
   } finally {
     vfs.delete()
   }
@@ -99,9 +101,8 @@ const problemOf = (error: unknown): string => {
 /** The most numbers that the state of a simulation may have. */
 const mostNumbers = 1_000_000
 
-const checkSizes = (model: MjModel): void => {
-  const { nq, nv, nbody, nuserdata } = model
-  const numbers = nq + 3 * nv + 6 * nbody + nuserdata
+const checkSizes = ({ nq, nv, nbody, nuserdata, nsensordata }: MjModel): void => {
+  const numbers = nq + 3 * nv + 6 * nbody + nuserdata + nsensordata
   if (numbers > mostNumbers)
     throw new Error(`its state has ${numbers} numbers (${nbody} bodies); expected at most ${mostNumbers}`)
 }

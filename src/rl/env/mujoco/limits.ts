@@ -24,6 +24,12 @@ const largestParameter = 1000
 /** The most iterations of each of MuJoCo's solvers in a step; its own defaults are 100 and fewer. */
 const mostIterations = 10_000
 
+/** The most points of all meshes that MuJoCo makes: it needs ten seconds for a million. */
+const mostPoints = 1_000_000
+
+/** The most keyframes, and numbers of the user for each body, joint and the like, that a model may reserve memory for. */
+const mostReserved = 10_000
+
 /** Throws an `EnvError` if a model is larger than any that makes sense. */
 export const checkLimits = (id: string, { xml, files = {}, path }: Mjcf): void => {
   const where = path ?? "model"
@@ -31,14 +37,14 @@ export const checkLimits = (id: string, { xml, files = {}, path }: Mjcf): void =
   if (bytes > mostBytes) throw invalid(id, `${where}: the model and its files have more than ${mostBytes / 2 ** 20} MB`)
   const contents = Object.entries(files).map(([name, content]) => [name, modelBytesOf(content)] as const)
   const texts = contents.filter(([, content]) => content.length > 0)
-  let elements = 0
-  let attached = 1
+  let [elements, points, attached] = [0, 0, 1]
   for (const [name, content] of [[where, utf8.encode(xml)] as const, ...texts]) {
     if (content.length > mostText) throw invalid(id, `${name}: its text has more than ${mostText / 2 ** 20} MB`)
-    const { problem, total, attaches } = sizesOf(utf8.decode(content))
-    elements += total
-    attached *= 1 + attaches
-    const found = problem ?? totalProblem(elements * attached)
+    const sizes = sizesOf(utf8.decode(content))
+    elements += sizes.total
+    points += sizes.points
+    attached *= 1 + sizes.attaches
+    const found = sizes.problem ?? totalProblem({ total: elements * attached, points: points * attached })
     if (found !== undefined) throw invalid(id, `${name}: ${found}`)
   }
 }
@@ -56,16 +62,19 @@ export const modelBytesOf = (content: Uint8Array): Uint8Array => {
 /** The byte of the character with which an element begins. */
 const lessThan = 60
 
-const totalProblem = (elements: number): string | undefined =>
-  elements > mostElements
-    ? `the model has more than ${mostElements} elements, with the copies that it asks for; use fewer`
-    : undefined
+const totalProblem = ({ total, points }: Pick<Sizes, "total" | "points">): string | undefined => {
+  if (total > mostElements)
+    return `the model has more than ${mostElements} elements, with the copies that it asks for; use fewer`
+  return points > mostPoints ? `the meshes that MuJoCo makes have more than ${mostPoints} points; use fewer` : undefined
+}
 
 interface Sizes {
   /** What is wrong with an element, with its line. */
   readonly problem?: string
   /** The number of elements, with copies. */
   readonly total: number
+  /** The number of points of the meshes that MuJoCo makes. */
+  readonly points: number
   /** How many other models it attaches to bodies, with copies. */
   readonly attaches: number
 }
@@ -74,24 +83,25 @@ interface Sizes {
 const sizesOf = (text: string): Sizes => {
   /** The copies that each open `replicate` asks for, multiplied. */
   const copies = [1]
-  let [total, attaches] = [0, 0]
+  let [total, points, attaches] = [0, 0, 0]
   for (const tag of tagsOf(text)) {
     const factor = copies[copies.length - 1]
     if (tag.isEnd) {
       if (tag.name === "replicate" && copies.length > 1) copies.pop()
       continue
     }
-    const { problem, amount } = amountOf(tag)
-    const own = factor * amount
+    const amount = amountOf(tag)
+    const own = factor * amount.elements
     if (tag.name === "replicate" && !tag.isEmpty) copies.push(own)
     if (tag.name === "attach") attaches += factor
     total += own
-    const found = problem ?? totalProblem(total)
+    points += amount.points
+    const found = amount.problem ?? totalProblem({ total, points })
     if (found === undefined) continue
     const line = text.slice(0, tag.at).split("\n").length
-    return { problem: `<${tag.name}> in line ${line}: ${found}`, total, attaches }
+    return { problem: `<${tag.name}> in line ${line}: ${found}`, total, points, attaches }
   }
-  return { total, attaches }
+  return { total, points, attaches }
 }
 
 /** An element's beginning or end. `attributes` is its text, with quotes. */
@@ -103,26 +113,33 @@ interface Tag {
   readonly isEmpty: boolean
 }
 
-/** Lists the tags of a text. What XML does not allow is left to MuJoCo, which refuses it. */
+/** Lists the tags of a text as MuJoCo's XML parser finds them. What it does not allow is left to it: it refuses the model. */
 function* tagsOf(text: string): Generator<Tag> {
   let at = text.indexOf("<")
   while (at >= 0) {
     const end = endOf(text, at)
     const inner = text.slice(at + 1, end)
-    const [, slash, name = ""] = /^(\/?)([\w:.-]+)/.exec(inner) ?? []
+    // The parser allows spaces before a name.
+    const [start = "", slash, name = ""] = /^\s*(\/?)([\w:.-]+)/.exec(inner) ?? []
     if (name !== "")
-      yield { name, attributes: inner.slice(name.length), at, isEnd: slash === "/", isEmpty: inner.endsWith("/") }
+      yield { name, attributes: inner.slice(start.length), at, isEnd: slash === "/", isEmpty: inner.endsWith("/") }
     at = text.indexOf("<", end)
   }
 }
 
+/** The other things that begin with `<`, and their ends. Quotes have no meaning in them. */
+const otherThings = [
+  ["<!--", "-->"],
+  ["<![CDATA[", "]]>"],
+  ["<!", ">"],
+  ["<?", "?>"],
+] as const
+
 /** Returns where a tag, a comment or the like ends. A `>` in quotes does not end a tag. */
 const endOf = (text: string, at: number): number => {
-  for (const [begin, end] of [
-    ["<!--", "-->"],
-    ["<![CDATA[", "]]>"],
-  ]) {
-    if (!text.startsWith(begin, at)) continue
+  const other = otherThings.find(([begin]) => text.startsWith(begin, at))
+  if (other !== undefined) {
+    const [begin, end] = other
     const found = text.indexOf(end, at + begin.length)
     return found < 0 ? text.length : found + end.length - 1
   }
@@ -140,25 +157,54 @@ const endOf = (text: string, at: number): number => {
 /** The beginnings of the names of attributes that limit the iterations of a solver. */
 const solvers = ["", "ls_", "noslip_", "ccd_", "sdf_"]
 
-/** Returns how many elements an element stands for, and what is wrong with its sizes. */
-const amountOf = ({ name, attributes }: Tag): { readonly amount: number; readonly problem?: string } => {
-  const numbers = (attribute: string): ReadonlyArray<number> => {
-    const value = new RegExp(`\\s${attribute}\\s*=\\s*(?:"([^"]*)"|'([^']*)')`).exec(attributes)
-    const text = value?.[1] ?? value?.[2]
-    return text === undefined ? [] : text.trim().split(/\s+/).map(Number)
+/** Matches an attribute. It begins only where a name does, so that a long text without one takes linear time. */
+const attribute = /(?<=^|[\s"'])([^\s=/"']+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g
+
+/** Returns the values of attributes by their names. The parser wants no space between a value and the next name. */
+const valuesIn = (attributes: string): ReadonlyMap<string, string> =>
+  new Map([...attributes.matchAll(attribute)].map(([, name, quoted, single]) => [name, quoted ?? single ?? ""]))
+
+/** What an element stands for: elements with copies, the points of a mesh, and what is wrong with its sizes. */
+interface Amount {
+  readonly elements: number
+  readonly points: number
+  readonly problem?: string
+}
+
+const product = (values: ReadonlyArray<number>): number => values.reduce((all, value) => all * Math.max(1, value), 1)
+
+/** Returns what an element stands for. */
+const amountOf = ({ name, attributes }: Tag): Amount => {
+  const values = valuesIn(attributes)
+  const numbers = (key: string): ReadonlyArray<number> => {
+    const text = values.get(key)?.trim() ?? ""
+    return text === "" ? [] : text.split(/\s+/).map(Number)
   }
-  const product = (values: ReadonlyArray<number>) => values.reduce((all, value) => all * value, 1)
-  const pixels =
-    product([...numbers("nrow"), ...numbers("ncol")]) * product([...numbers("width"), ...numbers("height")])
-  if ((name === "hfield" || name === "texture") && !(pixels <= mostPixels))
-    return { amount: 1, problem: `expected at most ${mostPixels} numbers or pixels, found ${pixels}` }
-  const params = name === "mesh" && /\sbuiltin\s*=/.test(attributes) ? numbers("params") : []
+  const refused = (problem: string): Amount => ({ elements: 1, points: 0, problem })
+  if (name === "hfield" || name === "texture") {
+    const [width, height] = [product(numbers("width")), product(numbers("height"))]
+    // The six sides of a cube are squares, whatever the height.
+    const isCube = name === "texture" && values.get("type") !== "2d"
+    const pixels = product([...numbers("nrow"), ...numbers("ncol"), isCube ? 6 * width * width : width * height])
+    if (!(pixels <= mostPixels)) return refused(`expected at most ${mostPixels} numbers or pixels, found ${pixels}`)
+  }
+  if (name === "size") {
+    const reserved = [...values.keys()].filter((key) => key === "nkey" || key.startsWith("nuser_"))
+    const wrong = reserved.find((key) => !numbers(key).every((value) => value <= mostReserved))
+    if (wrong !== undefined) return refused(`${wrong}: expected at most ${mostReserved}, found ${values.get(wrong)}`)
+  }
+  const params = name === "mesh" && values.has("builtin") ? numbers("params") : []
   if (params.some((value) => !(value <= largestParameter)))
-    return { amount: 1, problem: `expected parameters of at most ${largestParameter}, found ${params.join(" ")}` }
-  const iterations = name === "option" ? solvers.flatMap((solver) => numbers(`${solver}iterations`)) : []
+    return refused(`expected parameters of at most ${largestParameter}, found ${params.join(" ")}`)
+  const limits = [...solvers.map((solver) => `${solver}iterations`), "sdf_initpoints"]
+  const iterations = name === "option" ? limits.flatMap(numbers) : []
   if (iterations.some((value) => !(value <= mostIterations)))
-    return { amount: 1, problem: `expected at most ${mostIterations} iterations, found ${iterations.join(", ")}` }
-  const amount = product(numbers("count"))
+    return refused(`expected at most ${mostIterations} iterations, found ${iterations.join(", ")}`)
+  const count = numbers("count")
   // References to characters, such as &#57; for 9, could hide a number.
-  return amount >= 0 ? { amount } : { amount: 1, problem: "count: expected whole numbers" }
+  if (!count.every((value) => Number.isInteger(value) && value >= 0)) return refused("count: expected whole numbers")
+  // No copy is as much work as one, until the parser drops it. The bodies of a cable hang on each other, which takes longer.
+  const copies = product(count)
+  const elements = name === "composite" ? Math.max(copies, copies ** 2 / 10) : copies
+  return { elements, points: params.length === 0 ? 0 : Math.max(...params) ** 2 }
 }

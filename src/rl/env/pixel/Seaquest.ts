@@ -255,8 +255,11 @@ const show = (state: Int32Array, at: number, into: Float32Array, to: number): vo
   mark(into, to, 0, side, y, x)
   mark(into, to, 1, side, y, state[at + faces] === 1 ? x - 1 : x + 1)
   for (const [list, planes] of shown) Moving.markAll(state, at, list, planes, into, to)
-  for (let cell = 0; cell < gaugeOf(state[at + air]); cell++) mark(into, to, 7, side, side - 1, cell)
-  for (let cell = 1; cell <= state[at + aboard]; cell++) mark(into, to, 8, side, side - 1, side - 1 - cell)
+  // A state may come from a file, so both rows of cells are bounded.
+  const gauge = Math.min(gaugeOf(state[at + air]), side)
+  const carried = Math.min(state[at + aboard], mostDivers)
+  for (let cell = 0; cell < gauge; cell++) mark(into, to, 7, side, side - 1, cell)
+  for (let cell = 1; cell <= carried; cell++) mark(into, to, 8, side, side - 1, side - 1 - cell)
 }
 
 export const SeaquestOptions = RampedOptions

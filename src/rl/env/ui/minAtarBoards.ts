@@ -63,7 +63,8 @@ export const seaquest: BoardGame = {
     let from = 0
     const things = lists.flatMap(({ kind, size, most }) => {
       const first = from + 1
-      const count = rest[from]
+      // A state may come from somebody else's file.
+      const count = Math.min(rest[from], most)
       from += 1 + size * most
       return Array.from({ length: count }, (_, index) => {
         const [column, row, toRight] = rest.slice(first + index * size)

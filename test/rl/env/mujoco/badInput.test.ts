@@ -67,6 +67,40 @@ describe("a model of MuJoCo", () => {
       slider("", "<composite type='grid' count='1000 1000 1000'/>"),
       "more than 50000",
     ],
+    ["with a count after a quoted one", slider("", `<replicate sep=" count='1' " count="99999"/>`), "more than 50000"],
+    ["without a space before a count", slider("", `<replicate offset="1 0 0"count="99999"/>`), "more than 50000"],
+    ["with a space before a name", slider("", "< replicate count='99999'/>"), "more than 50000"],
+    ["with no copies of many", slider("", `<replicate count='0'>${replicated(4)}</replicate>`), "more than 50000"],
+    ["with a fraction of a copy", slider("", "<replicate count='0.001'/>"), "count: expected whole numbers"],
+    [
+      "with a quote in its declaration",
+      { xml: `<?xml version="1.0' ?>${slider("", replicated(4)).xml}` },
+      "more than 50000",
+    ],
+    ["with a quote in its type", { xml: `<!DOCTYPE ' >${slider("", replicated(4)).xml}` }, "more than 50000"],
+    [
+      "with a cube whose sides are large",
+      slider("<asset><texture name='t' type='skybox' builtin='flat' width='18000' height='1'/></asset>"),
+      "<texture> in line 1: expected at most",
+    ],
+    [
+      "with many fine meshes",
+      slider(`<asset>${"<mesh builtin='supersphere' params='900 1 1'/>".repeat(2)}</asset>`),
+      "<mesh> in line 1: the meshes that MuJoCo makes have more than 1000000 points",
+    ],
+    ["with many keyframes", slider("<size nkey='99999999'/>"), "nkey: expected at most 10000, found 99999999"],
+    [
+      "with many numbers for each body",
+      slider("<size nuser_body='99999999'/>"),
+      "nuser_body: expected at most 10000, found 99999999",
+    ],
+    ["with many first points of shapes", slider("<option sdf_initpoints='2000000000'/>"), "expected at most 10000"],
+    ["with a long name and many spaces", slider(`<custom ${"n".repeat(1e6)}/><${" ".repeat(1e6)}>`), /ball: model: /],
+    [
+      "with a long cable",
+      slider("", "<composite type='cable' count='1000 1 1' curve='s' size='1'/>"),
+      "more than 50000",
+    ],
     ["that needs more memory than there is", slider("<size memory='3G'/>"), "it does not fit into MuJoCo's memory"],
     [
       "with a state of many numbers",
@@ -190,6 +224,38 @@ describe("Mujoco.env", () => {
         message,
         "ball: MuJoCo could not be loaded: expected MuJoCo 3.14, found 3.2.7; run `npm install @mujoco/mujoco@3.14.0`",
       )
+    }),
+  )
+
+  it.effect("starts MuJoCo anew after it crashed, since its memory cannot be trusted", () =>
+    Effect.gen(function* () {
+      const { loadMujoco } = yield* Effect.promise(
+        (): Promise<typeof import("../../../../src/rl/env/mujoco/engine.ts")> =>
+          import(`${"../../../../src/rl/env/mujoco/engine.ts"}?crashing`),
+      )
+      let starts = 0
+      const crash = (): never => {
+        throw Object.assign(new Error("memory access out of bounds"), { name: "RuntimeError" })
+      }
+      const crashing = () => ({
+        mj_versionString: () => "3.14.0",
+        MjVFS: class {
+          delete() {}
+        },
+        MjModel: { from_xml_string: crash },
+        mj_setState: {},
+        mj_rnePostConstraint: {},
+      })
+      const start = () => {
+        starts++
+        return Promise.resolve(crashing())
+      }
+      const load = Effect.provideService(loadMujoco("ball"), MujocoPackage, () => Promise.resolve(start))
+      for (const expected of [1, 2]) {
+        const compile = yield* load
+        assert.throws(() => compile(slider()), "ball: model: memory access out of bounds (MuJoCo 3.14.0)")
+        assert.strictEqual(starts, expected)
+      }
     }),
   )
 

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { gunzipSync } from "node:zlib"
 import { assert, describe, it } from "vitest"
+import { stream } from "../../../../src/base/rng/Rng.ts"
 import { check } from "../../../../src/rl/env/check.ts"
 import type { BoardEnv } from "../../../../src/rl/env/internal/board.ts"
 import * as boards from "../../../../src/rl/env/ui/minAtarBoards.ts"
@@ -54,6 +55,21 @@ const levels: Readonly<Record<string, readonly [offset: number, least: number]>>
 const aboard = 6
 
 describe("MinAtar's games", () => {
+  it("seaquest: a state with more air and divers than there can be marks and draws no other cells", () => {
+    const env = games.seaquest.make()
+    const state = new Int32Array(env.reset(stream(1)).length)
+    state.fill(5000, 5, 8)
+    const seen = Float32Array.from(env.observe(state))
+    const marked = Array.from(
+      { length: 10 },
+      (_, plane) => seen.subarray(100 * plane, 100 * (plane + 1)).indexOf(1) >= 0,
+    )
+    assert.deepStrictEqual(marked, [true, true, false, false, false, false, false, true, true, false])
+    state.fill(5000)
+    const toPiece = (kind: string) => [kind, 0, 0] as const
+    assert.isBelow(looks.seaquest([...state], { rows: 10, columns: 10, turns: false }, toPiece).pieces.length, 300)
+  })
+
   for (const game of Object.keys(games)) {
     it(`${game}: equals MinAtar's own, by random and by careful actions, and is drawn as it is`, () => {
       const env = games[game].make()

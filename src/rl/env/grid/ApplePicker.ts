@@ -15,16 +15,8 @@ import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { stream, type Stream } from "../../../base/rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import { checkOptions, checkWhole, EnvError } from "../../../base/EnvError.ts"
-import {
-  boardEnv,
-  type BoardEnv,
-  columnStep,
-  flagged,
-  lookUp,
-  numbersOf,
-  rowStep,
-  type Rules,
-} from "../internal/board.ts"
+import { boardEnv, type BoardEnv, columnStep, rowStep, type Rules } from "../internal/board.ts"
+import { flagged, lookUp, numbersOf } from "../internal/stateTensors.ts"
 import { boardPictures } from "../ui/board.ts"
 import { applePicker } from "../ui/boards.ts"
 

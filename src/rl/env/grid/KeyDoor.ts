@@ -13,16 +13,8 @@ import * as G from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { stream, type Stream } from "../../../base/rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
-import {
-  boardEnv,
-  type BoardEnv,
-  columnStep,
-  flagged,
-  mark,
-  numbersOf,
-  rowStep,
-  type Rules,
-} from "../internal/board.ts"
+import { boardEnv, type BoardEnv, columnStep, mark, rowStep, type Rules } from "../internal/board.ts"
+import { flagged, numbersOf } from "../internal/stateTensors.ts"
 import { boardPictures } from "../ui/board.ts"
 import { keyDoor } from "../ui/boards.ts"
 import { checkOptions, checkWhole, EnvError } from "../../../base/EnvError.ts"

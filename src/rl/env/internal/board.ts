@@ -2,8 +2,6 @@
  * Makes envs of board games from their rules: the env and its fast batch. An observation is planes, i.e. grids of zeros
  * and ones, one for each kind of thing on the board. It only computes; the games in `games`, `grid` and `pixel` use it.
  */
-import * as G from "../../../tensor/graph/ops.ts"
-import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { type EnvDefinition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"
@@ -125,22 +123,6 @@ export const mark = (into: Float32Array, to: number, plane: number, size: number
 // The change of row and column by each of the actions up, down, left and right.
 export const rowStep = [-1, 1, 0, 0]
 export const columnStep = [0, 0, -1, 1]
-
-// The functions below serve the graph forms of games, whose states are rows of whole numbers as f32.
-
-/** Returns one number of each state: [N, stateSize] → [N]. */
-export const numbersOf = (state: Tensor, at: number): Tensor =>
-  G.reshape(G.slice(state, [0, at], [state.shape[0], 1]), [state.shape[0]])
-
-/** Returns the number at one place of each row: [N, places] and i32 [N] → [N]. */
-export const lookUp = (rows: Tensor, place: Tensor): Tensor => {
-  const [count, places] = rows.shape
-  const firsts = G.constant(Int32Array.from({ length: count }, (_, row) => row * places))
-  return G.gather(G.reshape(rows, [count * places]), G.add(firsts, place))
-}
-
-/** Returns a condition as a column of zeros and ones: bool [N] → [N, 1]. */
-export const flagged = (condition: Tensor): Tensor => G.expandDims(G.cast(condition, "f32"), 1)
 
 /** Returns the action to take: with this probability the last one, else `action`. Stores it in the state at `slot`. */
 export const sticky = (

@@ -10,7 +10,8 @@
 import { checkOptions } from "../../../base/EnvError.ts"
 import * as G from "../../../tensor/graph/ops.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
-import { type BoardEnv, flagged, lookUp, mark, numbersOf } from "../internal/board.ts"
+import { type BoardEnv, mark } from "../internal/board.ts"
+import { flagged, lookUp, numbersOf } from "../internal/stateTensors.ts"
 import { breakout } from "../ui/minAtarBoards.ts"
 import { actions, boardOf, type GraphForm, minAtarEnv, MinAtarOptions, moved, places, side } from "./minAtar.ts"
 

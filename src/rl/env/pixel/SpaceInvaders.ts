@@ -11,7 +11,8 @@
 import { checkOptions } from "../../../base/EnvError.ts"
 import * as G from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
-import { type BoardEnv, flagged, lookUp, mark, numbersOf } from "../internal/board.ts"
+import { type BoardEnv, mark } from "../internal/board.ts"
+import { flagged, lookUp, numbersOf } from "../internal/stateTensors.ts"
 import { spaceInvaders } from "../ui/minAtarBoards.ts"
 import { actions, boardOf, type GraphForm, minAtarEnv, moved, places, RampedOptions, side } from "./minAtar.ts"
 

@@ -206,6 +206,8 @@ class FunctionReader {
 
   private inside(): { readonly body: ReadonlyArray<Step>; readonly condition: Value | undefined } {
     this.expect([0x40], "a block")
+    // A step inside the block could change what the waiting values read.
+    if (this.stack.length > 0) throw new Error("decode: values wait on the stack while a block begins")
     const outer = this.steps
     this.steps = []
     const condition = this.block()

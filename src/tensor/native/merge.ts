@@ -22,7 +22,7 @@ export interface Merged extends DecodedFunction {
 /** Combines the vectors of a function whose locals are separated (`webs.ts`), up to this number of lanes. */
 export const merged = (fn: DecodedFunction, lanes: Lanes): Merged => {
   const defs = definitionsOf(fn)
-  const uniform = uniformIn(fn, defs)
+  const uniform = uniformIn(defs)
   const merger = new Merger(defs, uniform, lanes / 4)
   const body = merger.steps(fn.body)
   return { ...fn, body, packs: merger.packs, places: merger.places, uniform }
@@ -37,13 +37,13 @@ interface Definition {
 
 type Definitions = ReadonlyMap<number, ReadonlyArray<Definition>>
 
-/** Finds the statements that set each vector. */
+/** Finds the statements that set each vector. Parameters are left out, because the caller sets them, too. */
 const definitionsOf = (fn: DecodedFunction): Definitions => {
   const result = new Map<number, Array<Definition>>()
   const visit = (list: ReadonlyArray<Step>): void =>
     list.forEach((step, index) => {
       if (step.kind === "loop" || step.kind === "when") return visit(step.body)
-      if (step.kind !== "set" || fn.locals[step.local] !== "v128") return
+      if (step.kind !== "set" || step.local < fn.params.length || fn.locals[step.local] !== "v128") return
       const own = result.get(step.local) ?? []
       own.push({ value: step.value, list, index })
       result.set(step.local, own)
@@ -61,7 +61,7 @@ const isLanewise = (value: Value): value is Value & { readonly kind: "operation"
 const hasEqualWords = (words: ReadonlyArray<number>): boolean => words.every((word) => word === words[0])
 
 /** Finds the vectors that have the same number in all lanes, wherever they are set. */
-const uniformIn = (fn: DecodedFunction, defs: Definitions): ReadonlySet<number> => {
+const uniformIn = (defs: Definitions): ReadonlySet<number> => {
   const result = new Set(defs.keys())
   const isUniform = (value: Value): boolean => {
     if (value.type !== "v128") return true
@@ -76,7 +76,6 @@ const uniformIn = (fn: DecodedFunction, defs: Definitions): ReadonlySet<number> 
     for (const local of result)
       if (!(defs.get(local) ?? []).every(({ value }) => isUniform(value))) result.delete(local)
   } while (result.size < size)
-  for (let local = 0; local < fn.params.length; local++) result.delete(local)
   return result
 }
 

@@ -17,10 +17,16 @@ typedef double D2 __attribute__((vector_size(16)));
 typedef uint8_t B16 __attribute__((vector_size(16)));
 #define inlined static inline __attribute__((always_inline, unused))
 
-#if defined(__x86_64__)
-#define in_register(a) __asm__("" : "+v"(a))
+/* Keeps a vector in a register, if the processor has registers of its size. */
+#if defined(__x86_64__) && defined(__AVX__)
+#define in_register8(a) __asm__("" : "+v"(a))
 #else
-#define in_register(a)
+#define in_register8(a)
+#endif
+#if defined(__x86_64__) && defined(__AVX512F__)
+#define in_register16(a) __asm__("" : "+v"(a))
+#else
+#define in_register16(a)
 #endif
 
 /* Numbers of 32 and 64 bits. */

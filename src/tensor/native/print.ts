@@ -88,7 +88,7 @@ class FunctionPrinter {
       case "setPack":
         lines.push(`w${step.pack} = ${this.value(step.value, 4 * step.vectors)};`)
         // Without this, GCC reads a vector from memory again each time that it is used.
-        if (step.value.kind === "load") lines.push(`in_register(w${step.pack});`)
+        if (step.value.kind === "load") lines.push(`in_register${4 * step.vectors}(w${step.pack});`)
         return
       case "storePack": {
         const value = this.value(step.value, 4 * step.vectors)

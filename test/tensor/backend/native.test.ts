@@ -9,7 +9,7 @@ import { decode } from "../../../src/tensor/native/decode.ts"
 import { merged } from "../../../src/tensor/native/merge.ts"
 import { cOf } from "../../../src/tensor/native/print.ts"
 import { separated } from "../../../src/tensor/native/webs.ts"
-import type { Step } from "../../../src/tensor/native/code.ts"
+import type { DecodedFunction, Step, Value } from "../../../src/tensor/native/code.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import { withFolder } from "../../command/cli/effect.ts"
 
@@ -72,6 +72,22 @@ describe("merged vectors", () => {
     assert.isAbove(countsOf(wide.body)["setPack"] ?? 0, 16)
     assert.isTrue(wide.packs.every((locals) => locals.length === 4))
     assert.isUndefined(countsOf(wide.body)["store"])
+  })
+
+  it("leave out parameters, because the caller sets them, too", () => {
+    const local = (number: number): Value => ({ kind: "local", type: "v128", local: number })
+    const doubled = (number: number): Step => {
+      const args = [local(number), local(number)]
+      return { kind: "set", local: number, value: { kind: "operation", type: "v128", name: "f32x4.add", args, lanes: [] } }
+    }
+    const condition: Value = { kind: "constant", type: "i32", words: [0] }
+    const fn: DecodedFunction = {
+      params: ["v128", "v128"],
+      locals: ["v128", "v128"],
+      body: [{ kind: "loop", body: [doubled(0), doubled(1)], condition }],
+      result: local(0),
+    }
+    assert.deepStrictEqual(merged(separated(fn), 16).packs, [])
   })
 
   it("stay apart where the machine's vectors have four lanes", () => {

@@ -28,24 +28,23 @@ interface NativeOptions {
   readonly lanes?: Lanes
   /** How many threads the user wants; programs run in one. */
   readonly threads?: number
+  /** The name of this build of the library, by which a passed check is remembered; by default, that of the package. */
+  readonly build?: string | undefined
 }
 
 /**
  * Makes the backend. It fails if this machine has no C compiler, or lacks the package `koffi`, which loads the compiled
  * programs; and if a check program has other bits than on `wasm`.
  */
-export const make = ({ kept, caches, lanes, limits = usualLimits, threads = 1 }: NativeOptions = {}): Effect.Effect<
-  Backend["Service"],
-  BackendUnavailable
-> =>
+export const make = (options: NativeOptions = {}): Effect.Effect<Backend["Service"], BackendUnavailable> =>
   Effect.gen(function* () {
+    const { kept, caches, lanes, limits = usualLimits, threads = 1, build = compileCache()?.build } = options
     const load = yield* loader
     const found = yield* findCompiler(limits)
     const compiler = { ...found, lanes: lanes ?? found.lanes }
     const folder = yield* objectsFolder(caches)
     const native = nativeCompiler({ compiler, folder, limits, load })
-    const build = compileCache()?.build
-    const passed = build === undefined ? never : inFolder(folder, { build, processor: compiler.identity })
+    const passed = build === undefined ? never : inFolder(folder, { build, processor: `${compiler.identity}\n${compiler.lanes}` })
     const check = yield* Effect.cached(checked(native, compiler, passed))
     const afterCheck: NativeCompiler = (compiled, memory) => Effect.andThen(check, native(compiled, memory))
     const warnings = threads > 1 ? [`programs on the backend native run in one thread, not in ${threads}`] : []

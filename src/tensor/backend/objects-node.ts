@@ -63,14 +63,14 @@ export const objectOf = (
         return yield* attempted("the compiled program was not kept", () => {
           const file = join(folder, `${key}-${digestOf(readFileSync(library))}.so`)
           renameSync(library, file)
-          removeOld(folder)
+          removeOld(folder, file)
           return file
         })
       })
     return Effect.acquireUseRelease(
       attempted("there is no folder for the compiler", () => mkdtempSync(join(folder, temporaryPrefix))),
       compileIn,
-      (own) => Effect.sync(() => rmSync(own, { recursive: true, force: true })),
+      (own) => Effect.sync(() => removeFolder(own)),
     )
   })
 
@@ -91,21 +91,31 @@ const existingObject = (folder: string, key: string): string | undefined => {
   return undefined
 }
 
-const removeOld = (folder: string): void => {
+/** Removes a compiler's folder. A compiler that was just killed may still make a file in it; what stays is removed later. */
+const removeFolder = (own: string): void => {
+  try {
+    rmSync(own, { recursive: true, force: true, maxRetries: 3 })
+  } catch {
+    // `removeOld` removes it after a day.
+  }
+}
+
+/** Removes what was unused for longest, if there is too much. The library `inUse` is kept, because it is loaded next. */
+const removeOld = (folder: string, inUse: string): void => {
   const entries = readdirSync(folder).flatMap((name) => {
     const file = join(folder, name)
     const stat = statSync(file, { throwIfNoEntry: false })
-    return stat === undefined ? [] : [{ file, time: stat.mtimeMs, bytes: stat.size, isObject: name.endsWith(".so") }]
+    return stat === undefined ? [] : [{ name, file, time: stat.mtimeMs, bytes: stat.size }]
   })
   const oldest = Date.now() - leftOverMs
-  for (const { file, isObject, time } of entries) {
-    if (!isObject && time < oldest) rmSync(file, { force: true, recursive: true })
-  }
+  for (const { file, name, time } of entries)
+    if (name.startsWith(temporaryPrefix) && time < oldest) removeFolder(file)
+  const libraries = entries.filter(({ name }) => name.endsWith(".so")).toSorted((a, b) => b.time - a.time)
   let [files, bytes] = [0, 0]
-  for (const entry of entries.filter(({ isObject }) => isObject).toSorted((a, b) => b.time - a.time)) {
+  for (const library of libraries) {
     files++
-    bytes += entry.bytes
-    if (files > mostFiles || bytes > mostBytes) rmSync(entry.file, { force: true })
+    bytes += library.bytes
+    if ((files > mostFiles || bytes > mostBytes) && library.file !== inUse) rmSync(library.file, { force: true })
   }
 }
 

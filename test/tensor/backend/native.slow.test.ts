@@ -1,7 +1,7 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Exit } from "effect"
+import { ConfigProvider, Effect } from "effect"
 import type { Backend } from "../../../src/tensor/backend/Backend.ts"
 import { usualLimits } from "../../../src/tensor/backend/compiler-node.ts"
 import * as Native from "../../../src/tensor/backend/native-node.ts"
@@ -9,8 +9,9 @@ import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { start, until, withFolder, write } from "../../command/cli/effect.ts"
 import { numbers } from "../graph/wasm/support.ts"
 import { layerProgram } from "./layerProgram.ts"
+import { hasNative } from "./nativeAvailable.ts"
 
-const isAvailable = Exit.isSuccess(await Effect.runPromise(Effect.exit(Native.make())))
+const isAvailable = await hasNative()
 
 const withVariables = <A, E, R>(variables: Readonly<Record<string, string>>, effect: Effect.Effect<A, E, R>) =>
   Effect.provideService(effect, ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(variables))
@@ -26,6 +27,19 @@ const computedOn = ({ compile }: Backend["Service"]) =>
   }).pipe(Effect.scoped)
 
 const objectsIn = (caches: string): ReadonlyArray<string> => readdirSync(join(caches, "effect-rl/native")).toSorted()
+
+/** Writes a compiler that runs these lines of the shell before it compiles; `$source` is the file. Returns its path. */
+const compilerIn = (folder: string, lines: string, flags = ""): string => {
+  const compiler = write(folder, "cc", `#!/bin/sh\nfor source; do :; done\n${lines}\nexec cc "$@" ${flags}\n`)
+  chmodSync(compiler, 0o700)
+  return compiler
+}
+
+/** Lines of the shell that make all products of vectors wrong. */
+const wrongProducts = [
+  "sed 's/^#define f32x4_mul(.*/#define f32x4_mul(L, a, b) ((a) + (b))/' \"$source\" > \"$source.new\"",
+  'if [ -s "$source.new" ]; then mv "$source.new" "$source"; fi',
+].join("\n")
 
 /** Writes a program of the shell that tells its number and then waits for an hour, with a child that does so, too. */
 const hangingIn = (folder: string): { readonly compiler: string; readonly pids: () => ReadonlyArray<number> } => {
@@ -57,6 +71,8 @@ describe.skipIf(!isAvailable)("the backend native", () => {
           assert.lengthOf(objects, 2)
           assert.deepStrictEqual((yield* computedOn(yield* Native.make({ caches }))).bits, expected.bits)
           assert.deepStrictEqual(objectsIn(caches), objects)
+          const contents = () => objectsIn(caches).map((name) => readFileSync(join(caches, "effect-rl/native", name)))
+          const before = contents()
           for (const name of objects) {
             const file = join(caches, "effect-rl/native", name)
             const bytes = readFileSync(file)
@@ -65,7 +81,7 @@ describe.skipIf(!isAvailable)("the backend native", () => {
             writeFileSync(file, bytes.fill(0, 64, bytes.length - 64))
           }
           assert.deepStrictEqual((yield* computedOn(yield* Native.make({ caches }))).bits, expected.bits)
-          assert.lengthOf(objectsIn(caches), 2)
+          assert.deepStrictEqual(contents(), before)
         }),
       ),
     ))
@@ -96,15 +112,78 @@ describe.skipIf(!isAvailable)("the backend native", () => {
 
   it("refuses a compiler whose code has other results", () =>
     withFolder(async (folder) => {
-      const compiler = write(folder, "cc", "")
-      writeFileSync(compiler, '#!/bin/sh\nexec cc "$@" -ffp-contract=fast -mfma\n')
-      chmodSync(compiler, 0o700)
+      const compiler = compilerIn(folder, wrongProducts)
       const made = withVariables({ CC: compiler }, Effect.flatMap(Native.make({ caches: folder }), computedOn))
-      const exit = await Effect.runPromise(Effect.exit(made))
-      // Where the processor has no such instructions, the results are equal, or it cannot run them.
-      if (process.arch === "x64" && Exit.isFailure(exit))
-        assert.match(String(exit.cause), /has other results than WebAssembly/)
+      const error = await Effect.runPromise(Effect.flip(made))
+      assert.match(error.message, /the C compiler's code has other results than WebAssembly: in a check, element /)
     }))
+
+  it("checks each width of vectors, and remembers for which the check has passed", () =>
+    withFolder((folder) =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const CC = compilerIn(folder, `if grep -q "^#define LANES 4" "$source"; then\n${wrongProducts}\nfi`)
+          const computed = (lanes: 4 | 8) =>
+            withVariables({ CC }, Effect.flatMap(Native.make({ caches: folder, lanes, build: "test" }), computedOn))
+          yield* computed(8)
+          assert.lengthOf(objectsIn(folder), 3)
+          const error = yield* Effect.flip(computed(4))
+          assert.match(error.message, /has other results than WebAssembly/)
+        }),
+      ),
+    ))
+
+  it.skipIf(process.arch !== "x64")("compiles vectors that are wider than those of the processor", () =>
+    withFolder((folder) =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const CC = compilerIn(folder, "", "-mno-avx512f -mno-avx2 -mno-avx")
+          const made = withVariables({ CC }, Effect.flatMap(Native.make({ caches: folder, lanes: 16 }), computedOn))
+          assert.deepStrictEqual((yield* made).bits, (yield* computedOn(Wasm.make())).bits)
+        }),
+      ),
+    ),
+  )
+
+  it("compiles the same programs twice at once in one folder", () =>
+    withFolder((caches) =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const expected = yield* computedOn(Wasm.make())
+          const once = Effect.flatMap(Native.make({ caches }), computedOn)
+          const [one, other] = yield* Effect.all([once, once], { concurrency: 2 })
+          assert.deepStrictEqual([one.bits, other.bits], [expected.bits, expected.bits])
+          assert.lengthOf(objectsIn(caches), 2)
+        }),
+      ),
+    ))
+
+  it("keeps 200 programs, what it has just compiled, and the passed check; and removes what killed compilers left", () =>
+    withFolder((caches) =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          yield* Native.make({ caches })
+          const folder = join(caches, "effect-rl/native")
+          const old = new Date(Date.now() - 2 * 86_400_000)
+          const future = new Date(Date.now() + 86_400_000)
+          const add = (name: string, time: Date): void => utimesSync(write(folder, name, ""), time, time)
+          // The clock of a machine can be wrong.
+          for (let i = 0; i < 210; i++) add(`${i}.so`, future)
+          add("effect-rl-widens-0", old)
+          mkdirSync(join(folder, "compiling-0"))
+          utimesSync(join(folder, "compiling-0"), old, old)
+          const { device } = yield* computedOn(yield* Native.make({ caches }))
+          assert.strictEqual(device, "native")
+          const names = objectsIn(caches)
+          assert.include(names, "effect-rl-widens-0")
+          assert.notInclude(names, "compiling-0")
+          assert.lengthOf(
+            names.filter((name) => name.endsWith(".so")),
+            201,
+          )
+        }),
+      ),
+    ))
 
   it("ends a compiler that does not answer, with the processes that it has started", () =>
     withFolder(async (folder) => {

@@ -44,7 +44,8 @@ export const make = (options: NativeOptions = {}): Effect.Effect<Backend["Servic
     const compiler = { ...found, lanes: lanes ?? found.lanes }
     const folder = yield* objectsFolder(caches)
     const native = nativeCompiler({ compiler, folder, limits, load })
-    const passed = build === undefined ? never : inFolder(folder, { build, processor: `${compiler.identity}\n${compiler.lanes}` })
+    const passed =
+      build === undefined ? never : inFolder(folder, { build, processor: `${compiler.identity}\n${compiler.lanes}` })
     const check = yield* Effect.cached(checked(native, compiler, passed))
     const afterCheck: NativeCompiler = (compiled, memory) => Effect.andThen(check, native(compiled, memory))
     const warnings = threads > 1 ? [`programs on the backend native run in one thread, not in ${threads}`] : []

@@ -108,8 +108,7 @@ const removeOld = (folder: string, inUse: string): void => {
     return stat === undefined ? [] : [{ name, file, time: stat.mtimeMs, bytes: stat.size }]
   })
   const oldest = Date.now() - leftOverMs
-  for (const { file, name, time } of entries)
-    if (name.startsWith(temporaryPrefix) && time < oldest) removeFolder(file)
+  for (const { file, name, time } of entries) if (name.startsWith(temporaryPrefix) && time < oldest) removeFolder(file)
   const libraries = entries.filter(({ name }) => name.endsWith(".so")).toSorted((a, b) => b.time - a.time)
   let [files, bytes] = [0, 0]
   for (const library of libraries) {

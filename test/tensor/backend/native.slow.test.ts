@@ -37,7 +37,7 @@ const compilerIn = (folder: string, lines: string, flags = ""): string => {
 
 /** Lines of the shell that make all products of vectors wrong. */
 const wrongProducts = [
-  "sed 's/^#define f32x4_mul(.*/#define f32x4_mul(L, a, b) ((a) + (b))/' \"$source\" > \"$source.new\"",
+  'sed \'s/^#define f32x4_mul(.*/#define f32x4_mul(L, a, b) ((a) + (b))/\' "$source" > "$source.new"',
   'if [ -s "$source.new" ]; then mv "$source.new" "$source"; fi',
 ].join("\n")
 

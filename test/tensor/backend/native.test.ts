@@ -78,7 +78,11 @@ describe("merged vectors", () => {
     const local = (number: number): Value => ({ kind: "local", type: "v128", local: number })
     const doubled = (number: number): Step => {
       const args = [local(number), local(number)]
-      return { kind: "set", local: number, value: { kind: "operation", type: "v128", name: "f32x4.add", args, lanes: [] } }
+      return {
+        kind: "set",
+        local: number,
+        value: { kind: "operation", type: "v128", name: "f32x4.add", args, lanes: [] },
+      }
     }
     const condition: Value = { kind: "constant", type: "i32", words: [0] }
     const fn: DecodedFunction = {

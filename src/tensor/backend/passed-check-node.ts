@@ -1,6 +1,6 @@
 /**
- * Remembers across processes that the check of widened kernels has passed, so that later processes need not repeat it.
- * `wide-node.ts` uses it.
+ * Remembers across processes that the check of widened kernels, or of a C compiler's code, has passed, so that later processes
+ * need not repeat it. `wide-node.ts` and `native-node.ts` use it.
  */
 import { createHash } from "node:crypto"
 import { writeFileSync } from "node:fs"
@@ -20,8 +20,8 @@ export interface PassedCheck {
 export const never: PassedCheck = { has: () => false, add: () => {} }
 
 /**
- * Stores it as an empty file in a folder, whose name contains this build of the library and this processor, because V8
- * compiles differently for other processors.
+ * Stores it as an empty file in a folder, whose name contains this build of the library and this processor, because
+ * compilers make other code for other processors.
  */
 export const inFolder = (
   folder: string,

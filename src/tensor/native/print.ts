@@ -81,7 +81,7 @@ class FunctionPrinter {
   }
 
   private step(step: Step): void {
-    const { lines, fn } = this
+    const { lines } = this
     switch (step.kind) {
       case "set":
         return this.set(step.local, step.value)
@@ -125,7 +125,7 @@ class FunctionPrinter {
         lines.push("}")
         return
       default:
-        throw new Error(`native: unknown step ${JSON.stringify(step satisfies never)}${fn.locals.length}`)
+        throw new Error(`native: unknown step ${JSON.stringify(step satisfies never)}`)
     }
   }
 

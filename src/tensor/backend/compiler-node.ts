@@ -111,9 +111,10 @@ export const compileFile = (
     return yield* unavailable(`the C compiler ${JSON.stringify(command.join(" "))} failed${quoted(errors)}`)
   })
 
-/** Returns the first line of a compiler's messages, as the end of a sentence. */
+/** Returns the first error among a compiler's messages, or else the first message, as the end of a sentence. */
 const quoted = (errors: string): string => {
-  const line = errors.split("\n").find((one) => one.trim() !== "")
+  const lines = errors.split("\n").filter((one) => one.trim() !== "")
+  const line = lines.find((one) => /\berror: /.test(one)) ?? lines.at(0)
   return line === undefined ? "" : `: ${line.trim().slice(0, 200)}`
 }
 

@@ -98,15 +98,11 @@ describe.skipIf(!isAvailable)("the backend native", () => {
 
   it("says what the compiler says when it fails", () =>
     withFolder(async (folder) => {
-      const compiler = write(folder, "cc", "")
-      writeFileSync(
-        compiler,
-        '#!/bin/sh\ncase "$*" in *-dM*) exec cc "$@";; esac\necho "No space left on device" >&2\nexit 1\n',
-      )
-      chmodSync(compiler, 0o700)
+      const messages = "program.c: In function 'f':\\nprogram.c:1: error: No space left on device"
+      const compiler = compilerIn(folder, `case "$*" in *-dM*) exec cc "$@";; esac\nprintf "${messages}" >&2\nexit 1`)
       const made = withVariables({ CC: compiler }, Effect.flatMap(Native.make({ caches: folder }), computedOn))
       const error = await Effect.runPromise(Effect.flip(made))
-      assert.match(error.message, /cc" failed: No space left on device/)
+      assert.match(error.message, /cc" failed: program.c:1: error: No space left on device/)
       assert.deepStrictEqual(objectsIn(folder), [])
     }))
 

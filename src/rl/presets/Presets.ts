@@ -108,8 +108,13 @@ export const byId = (id: string): Preset => {
   throw ConfigError.at({ source: "" }, "", `unknown preset "${shortened(id)}"; ${hintOf(id)}`)
 }
 
-/** Returns the end of a message about an unknown name: a similar one, or the envs of the algorithm, or the algorithms. */
+/**
+ * Returns the end of a message about an unknown name: the presets of the env, or a similar name, or the envs of the
+ * algorithm, or the algorithms.
+ */
 const hintOf = (id: string): string => {
+  const ofEnv = ids.filter((one) => one.slice(one.indexOf("/") + 1).toLowerCase() === id.toLowerCase())
+  if (ofEnv.length > 0) return `expected one of ${ofEnv.join(", ")}`
   const near = closest(id, ids)
   if (near !== undefined) return `did you mean "${near}"?`
   const [algorithm] = id.split("/")

@@ -97,8 +97,16 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
     const values = { "validation/score": outcome.meanReturn }
     yield* (yield* MetricAlerts)([{ facts: {}, step: result.steps, values }])
     yield* input.json ? writeJson(evaluation) : writeOut(summary(evaluation, isAgent))
+    if (!input.json && writesStepFolder) yield* writeOut(`${yield* savedIn(run, evaluation.step)}\n`)
   }
   yield* refuseFailures({ ...outcome, episodes: outcome.episodes.length + (outcome.failed ?? 0) }, input.maxFailures)
+})
+
+/** Returns the path of the video in the folder of a step, or else of that folder. */
+const savedIn = Effect.fnUntraced(function* (run: string, step: number) {
+  const folder = join(run, Layout.stepFolder(step))
+  const videos = (yield* namesIn(folder)).filter((name) => name.endsWith(".gif") || name.endsWith(".mp4"))
+  return videos.length === 1 ? join(folder, videos[0]) : folder
 })
 
 const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Override> =>

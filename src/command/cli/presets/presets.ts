@@ -56,8 +56,9 @@ export const presets = subcommand(
 )
 
 /**
- * Tells whether a preset fits a word of the filter: an algorithm's whole name, or a part of anything else. The name of an
- * algorithm fits nothing else, since the source "Revisiting Rainbow" also has settings of other algorithms.
+ * Tells whether a preset fits a word of the filter: an algorithm's whole name, a part of `algorithm/env` with its slash, or a
+ * part of anything else. The name of an algorithm fits nothing else, since the source "Revisiting Rainbow" also has settings of
+ * other algorithms.
  */
 const hasWord = (
   { id, algorithm, env, source, needs }: Preset,
@@ -66,7 +67,7 @@ const hasWord = (
 ): boolean =>
   algorithms.has(word)
     ? word === algorithm
-    : word === id.toLowerCase() ||
+    : (word.includes("/") && id.toLowerCase().includes(word)) ||
       [env, source, needs?.packages ?? ""].some((text) => text.toLowerCase().includes(word))
 
 const asJson = ({ id, algorithm, env, source, needs, settings }: Preset) => ({

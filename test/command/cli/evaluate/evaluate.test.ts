@@ -56,7 +56,9 @@ describe("effect eval", () => {
         "render.size=90",
       ])
       assert.strictEqual(filmed.code, 0, filmed.stderr)
-      const gif = readFileSync(join(run, "steps", "000000000002048", "episode.gif"))
+      const video = join(run, "steps", "000000000002048", "episode.gif")
+      assert.strictEqual(filmed.stdout.split("\n")[1], video)
+      const gif = readFileSync(video)
       assert.strictEqual(gif.toString("latin1", 0, 6), "GIF89a")
       assert.isAtMost(gif.readUInt16LE(6), 90)
     }))

@@ -42,6 +42,10 @@ describe("effect presets", () => {
       env: "HalfCheetah-v5",
       settings: { total_steps: 1_000_000, algorithm: { name: "sac" } },
     })
+    assert.deepEqual(
+      (await listed("ppo/halfcheetah")).map(({ preset }) => preset),
+      ["ppo/HalfCheetah-v5"],
+    )
     assert.isTrue((await listed("gymnasium")).every(({ env }) => String(env).startsWith("LunarLander")))
   })
 

@@ -15,6 +15,9 @@ const CurvePoint = Schema.Struct({ step: Schema.Int, value: Schema.Finite })
 const Trainer = Schema.Literals(["effect-rl", "stable-baselines3"])
 type Trainer = typeof Trainer.Type
 
+/** A text that a page in Markdown shows as it is: a result by somebody else adds no HTML, links or cells. */
+const plainWords = Schema.String.check(Schema.isPattern(/^[^\p{C}<>|`[\]]*$/u))
+
 /** What one training reached. */
 export const ScoreResult = Schema.Struct({
   trainer: Trainer,
@@ -35,12 +38,12 @@ export const ScoreResult = Schema.Struct({
   /** The CPU seconds of the process that trained. */
   cpu_seconds: Schema.Finite,
   /** The processor, and the number of its cores. */
-  machine: Schema.String,
-  command: Schema.String,
+  machine: plainWords,
+  command: plainWords,
   /** The commit of this project; for another library its version. */
-  version: Schema.String,
+  version: plainWords,
   /** The digest of the run's weights and scores, with which `effect replay` compares; another library has none. */
-  digest: Schema.NullOr(Schema.String),
+  digest: Schema.NullOr(plainWords),
 })
 export type ScoreResult = typeof ScoreResult.Type
 

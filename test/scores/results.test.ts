@@ -37,6 +37,19 @@ validation: { every_steps: 512, episodes: 3 }
 `
 
 describe("the result of a training", () => {
+  it("by somebody else adds no HTML, links or cells to the page", async () => {
+    await withFolder((folder) => {
+      const result = resultOf(facts, [{ step: 1000, value: 1 }], [1])
+      for (const key of ["machine", "command", "version", "digest"]) {
+        for (const text of ["<img src=x>", "a | b", "[a](b)", "a`b", "a\nb"]) {
+          writeResult(folder, { ...result, [key]: text })
+          assert.throws(() => readResults(folder), new RegExp(`1\\.json.*${key}`, "s"))
+        }
+      }
+      return Promise.resolve()
+    })
+  })
+
   it("has the mean returns of a hundred equal parts of the training", () => {
     const episodes = Array.from({ length: 500 }, (_, index) => ({ step: 2 * (index + 1), value: index }))
     const { curve, training, evaluation, episodes: count } = resultOf(facts, episodes, [1, 2, 6])

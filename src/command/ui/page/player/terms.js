@@ -1,5 +1,6 @@
 /** Shows the terms of a body's reward as numbers with bars, and finds what a recorded state has of a body. */
 import { el } from "../parts/dom.js"
+import { shownTerms } from "./trajectories.js"
 
 /** Makes an empty list, which is hidden until there are terms. */
 export const makeTerms = () => {
@@ -17,7 +18,7 @@ export const makeTerms = () => {
     element: list,
     /** Shows these terms; hides the list if there are none. */
     show: (terms = {}) => {
-      const entries = Object.entries(terms).filter(([, value]) => Number.isFinite(value))
+      const entries = shownTerms(terms)
       list.hidden = entries.length === 0
       if (entries.some(([name]) => !rows.has(name))) {
         list.replaceChildren()

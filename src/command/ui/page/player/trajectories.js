@@ -86,3 +86,12 @@ const found = (value) => {
   if (Array.isArray(value)) return "a list"
   return isObject(value) ? "an object" : JSON.stringify(value).slice(0, 40)
 }
+
+/** The most terms of a reward that are shown; a file of somebody else may have a million. */
+const mostTerms = 50
+
+/** Returns the terms of a reward that are shown, with their names. */
+export const shownTerms = (terms) =>
+  Object.entries(terms)
+    .filter(([, value]) => Number.isFinite(value))
+    .slice(0, mostTerms)

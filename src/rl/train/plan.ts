@@ -123,10 +123,8 @@ export const plan = Effect.fnUntraced(function* (
   const algorithm = yield* named.configure(algorithmConfig, from)
   const renderedEnv = others[0] ?? env
   // Only when an env that runs elsewhere is opened, it tells whether it can render.
-  const lacksRenderer =
-    settings.render.everySteps + settings.render.everyEpisodes > 0 &&
-    renderedEnv.renderSvg === undefined &&
-    renderedEnv.open === undefined
+  const isRendering = settings.render.everySteps + settings.render.everyEpisodes > 0
+  const lacksRenderer = isRendering && renderedEnv.renderSvg === undefined && renderedEnv.open === undefined
   return {
     settings,
     env,
@@ -141,9 +139,14 @@ export const plan = Effect.fnUntraced(function* (
           : [`the callback ${name} is off: ${sourceOf(from, "callbacks")} does not name it`],
       ),
     ],
-    warnings: lacksRenderer
-      ? [`${renderedEnv.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
-      : [],
+    warnings: [
+      ...(lacksRenderer
+        ? [`${renderedEnv.id} cannot be drawn (it has no renderSvg), so only trajectories of its episodes are saved`]
+        : []),
+      ...(settings.render.video !== null && !isRendering
+        ? ["render.video makes no videos in a training without render.every_steps or render.every_episodes"]
+        : []),
+    ],
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.written } },
     from,
   }
@@ -307,6 +310,9 @@ const withTrees = (config: Plain): Plain => ({
   ...(config.algorithm === undefined || isPlain(config.algorithm) ? {} : { algorithm: { name: config.algorithm } }),
 })
 
+/** The largest number of episodes of a rendering that are filmed. */
+const mostFilmed = 100
+
 /** Returns the first setting that contradicts another one, with the problem; undefined if there is none. */
 const conflictIn = ({ validation, render, stopAtReturn, stopBelow }: Settings) => {
   const { everySteps, episodes, envs } = validation
@@ -318,6 +324,10 @@ const conflictIn = ({ validation, render, stopAtReturn, stopBelow }: Settings) =
   if (render.everySteps > 0 && (everySteps === 0 || render.everySteps % everySteps !== 0)) {
     const problem = `expected a multiple of validation.every_steps, ${everySteps}, found ${render.everySteps}`
     return { key: "render.every_steps", problem }
+  }
+  if (render.video !== null && render.episodes > mostFilmed) {
+    const problem = `expected at most ${mostFilmed} episodes with a video, because their pictures are kept until it is made, found ${render.episodes}`
+    return { key: "render.episodes", problem }
   }
   if (stopAtReturn !== null && everySteps === 0) {
     const problem = `only validations measure whether ${stopAtReturn} is reached; set validation.every_steps`

@@ -70,17 +70,15 @@ const lineWriter = (about: RunStarted) => {
   const total = encode(`,"episode_cum_score":`)
   const env = encode(`,${envKeys(about.env)},"env_index":`)
   const length = encode(`,"episode_length":`)
-  /** Caches the encoded ends of lines, by the three values in them. */
-  const ends = new Map<number, Uint8Array>()
+  /** Caches the encoded ends of lines, by the reason of a truncation, and then by the two flags. */
+  const ends = new Map<string | null, Array<Uint8Array | undefined>>()
   const endOf = ({ terminated, truncated, truncationReason: reason }: EpisodeEnded): Uint8Array => {
-    // Each combination of the three values gives a different sum, as the reasons have different lengths.
-    const key = (terminated ? 1 : 0) + (truncated ? 2 : 0) + (reason === null ? 0 : 4 * reason.length)
-    const cached = ends.get(key)
-    if (cached !== undefined) return cached
-    const flags = `,"terminated":${terminated},"truncated":${truncated}`
-    const end = encode(`${flags},"truncation_reason":${JSON.stringify(reason)}}\n`)
-    ends.set(key, end)
-    return end
+    const flags = (terminated ? 1 : 0) + (truncated ? 2 : 0)
+    const cached = ends.get(reason) ?? []
+    ends.set(reason, cached)
+    return (cached[flags] ??= encode(
+      `,"terminated":${terminated},"truncated":${truncated},"truncation_reason":${JSON.stringify(reason)}}\n`,
+    ))
   }
   let startedAt = NaN
   let start: Uint8Array = new Uint8Array(0)

@@ -57,6 +57,13 @@ describe("videos of a training", () => {
     }).pipe(Effect.provide(node)),
   )
 
+  it.effect("are refused of more episodes than fit into memory", () =>
+    Effect.gen(function* () {
+      const many = yield* Effect.flip(rendered({ everyEpisodes: 5, episodes: 101, video: "gif" }))
+      assert.match(many.message, /render\.episodes: expected at most 100 episodes with a video.*found 101/)
+    }).pipe(Effect.provide(node)),
+  )
+
   it.effect("are files of their own on request, and MP4s by the encoder", () =>
     Effect.gen(function* () {
       const movies: Array<number> = []

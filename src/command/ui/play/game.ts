@@ -45,7 +45,14 @@ export const openGame = Effect.fnUntraced(function* ({ config, checkpoint, files
   const lines = keyPlaces(document, source)
   const training = Training.fromConfig(document.value, { lines })
   const tree = toCamelCase(document.value)
-  const env = yield* fromConfig(isPlain(tree) ? tree.env : undefined, { source, sources: lines, prefix: ["env"] })
+  const from = { source, sources: lines, prefix: ["env"] }
+  const env = yield* fromConfig(isPlain(tree) ? tree.env : undefined, from).pipe(
+    Effect.mapError((error) =>
+      error.unknown === "env"
+        ? error.reworded((message) => `${message}. A page plays built-in envs only, since it loads no code of a run`)
+        : error,
+    ),
+  )
   const run = "run"
   const store = RunStore.memory({
     files: new Map([

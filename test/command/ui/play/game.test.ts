@@ -117,7 +117,7 @@ describe("the game of the page Play", () => {
       send({ _tag: "Open", ...run, files: damaged })
       assert.match(await problem(), /weights\.safetensors: expected \d+ bytes, found \d+$/)
       send({ _tag: "Open", ...run, config: run.config.replace("CartPole-v1", "Mine-v0") })
-      assert.match(await problem(), /^config\.yaml:\d+: env: unknown env "Mine-v0"/)
+      assert.match(await problem(), /^config\.yaml:\d+: env: unknown env "Mine-v0".*\. A page plays built-in envs only/)
       send({ _tag: "Open", ...run })
       await next("Opened")
       for (const action of [[2], [0.5], [0, 1], []]) {

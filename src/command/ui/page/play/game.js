@@ -15,6 +15,9 @@ import { startTrainer } from "./trainer.js"
 
 /** The milliseconds for which a step is shown. On boards it is longer, because each step changes a lot. */
 const pace = { smooth: 1000 / 30, turns: 300 }
+/** What the section says before and while a policy is loaded. */
+const about = "The policy of a checkpoint acts in this tab, and you can take over."
+const loading = "Loading the policy …"
 /** The milliseconds for which the end of an episode is shown. */
 const atEnd = 900
 
@@ -64,7 +67,7 @@ const makeState = (run) => {
     terms: makeTerms(),
     forces: toggle("contact forces", true, () => game.film.again()),
     isBody: false,
-    where: el("p.line.quiet", "The policy of a checkpoint acts in this tab, and you can take over."),
+    where: el("p.line.quiet", about),
     hint: el("p.line.hint.quiet", { hidden: true }),
     which: el("div.slot"),
     startButton: el("button.button", { onclick: begin }, "Start"),
@@ -143,7 +146,7 @@ const start = async (game) => {
     (answer) => answers[answer._tag]?.(game, answer),
     (message) => fail(game, message),
   )
-  where.textContent = "Loading the policy …"
+  where.textContent = loading
   const checkpoint = checkpoints.find(({ name }) => name === game.chosen)
   game.trainer.send("Open", { config, checkpoint: checkpoint.name, files: await loadFiles(run, checkpoint) })
   startButton.textContent = "Load again"
@@ -151,6 +154,7 @@ const start = async (game) => {
 
 const fail = (game, message) => {
   game.problem.textContent = message
+  if (game.where.textContent === loading) game.where.textContent = about
   setRunning(game, false)
 }
 

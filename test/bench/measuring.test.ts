@@ -1,5 +1,6 @@
-import { existsSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
+import type { Bench } from "../../bench/Bench.ts"
 import { type Command, failureOf, valueOf } from "../../bench/measuring.ts"
 import { peers } from "../../bench/peers/peers.ts"
 
@@ -9,6 +10,9 @@ const node = (code: string): Command => ({
   variables: { ANSWER: "42" },
   value: /"value": ([\d.e+]+)/,
 })
+
+const benches = new URL("../../bench/benches/", import.meta.url)
+const files = readdirSync(benches).map((file) => file.slice(0, -".ts".length))
 
 describe("programs that measure themselves", () => {
   it("run in an empty folder with their variables, and their value is read from what they print", async () => {
@@ -32,11 +36,23 @@ describe("programs that measure themselves", () => {
 
   it("are said to be missing with a reason", () => {
     assert.match(failureOf("no-such-program") ?? "", /^no-such-program cannot be started/)
-    for (const peer of peers) assert.match(`${peer.find("/no-such-folder")}`, /^no folder \/no-such-folder\//)
+    // Peers without sources of their own need only packages of Python, which this machine may have.
+    const reasons = peers.map((peer) => peer.find("/no-such-folder")).filter((found) => typeof found === "string")
+    for (const reason of reasons)
+      assert.match(reason, /^no folder \/no-such-folder\/|: ModuleNotFoundError|cannot be started/)
+    assert.isAbove(reasons.filter((reason) => reason.startsWith("no folder ")).length, 3)
   })
 
   it("are measured against benchmarks that exist", async () => {
-    for (const { bench } of peers)
-      assert.isTrue(existsSync(new URL(`../../bench/benches/${bench.replace(/-128$/, "")}.ts`, import.meta.url)), bench)
+    for (const bench of new Set(peers.map(({ bench }) => bench))) {
+      const [file] = files.filter((name) => bench.startsWith(name)).toSorted((a, b) => b.length - a.length)
+      const { default: found }: { readonly default: Bench | ReadonlyArray<Bench> } = await import(
+        new URL(`${file}.ts`, benches).href
+      )
+      assert.include(
+        [found].flat().map(({ name }) => name),
+        bench,
+      )
+    }
   })
 })

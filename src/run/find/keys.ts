@@ -42,6 +42,7 @@ const metricKeys = new Set([
   "mean_return",
   "validation",
   "failed_validations",
+  "diverged_episodes",
   "digest",
   "wall_seconds",
   "steps_per_second",

@@ -73,7 +73,7 @@ const ofRuns: ReadonlyArray<string> = ["show", "diff", "compare", "best"]
  * Tells the user how to start a training: with an example if the folder has one, otherwise with a file that `effect init`
  * writes.
  */
-const firstTraining = (): string => {
+export const firstTraining = (): string => {
   const example = "examples/cartpole.ts"
   return existsSync(example)
     ? `try \`effect run ${example}\``

@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import { leaves } from "../../../run/find/diff.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
 import { isBucket, nameOf, subcommand } from "../flags.ts"
+import { firstTraining } from "../output/errors.ts"
 import { usageError } from "../output/output.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
@@ -41,7 +42,7 @@ const withFile = Effect.fnUntraced(function* ({ file, preset, ...typed }: TypedR
   if (Option.isNone(preset)) {
     if (Option.isSome(file)) return { ...typed, file: file.value }
     return yield* usageError(
-      "expected the file of a training, or --preset with tuned settings: effect presets lists them",
+      `Missing required argument: file; see \`effect run --help\`, or ${firstTraining()}, or choose tuned settings of \`effect presets\``,
     )
   }
   const input = { ...typed, file: yield* presetFile(preset.value) }

@@ -9,13 +9,12 @@ import { root, withFolder } from "../command/cli/effect.ts"
 
 const row = { algorithm: "ppo", env: "CartPole-v1" }
 
+const scores = (...flags: ReadonlyArray<string>): ChildProcess =>
+  spawn(process.execPath, ["scripts/scores/scores.ts", ...flags], { cwd: root, stdio: "ignore" })
+
 /** Starts `npm run scores` for a row that takes seconds, in these folders. */
 const start = (docs: string, work: string): ChildProcess =>
-  spawn(
-    process.execPath,
-    ["scripts/scores/scores.ts", "--only", "ppo/CartPole-v1", "--docs", docs, "--work", work, "--no-peers"],
-    { cwd: root, stdio: "ignore" },
-  )
+  scores("--only", "ppo/CartPole-v1", "--docs", docs, "--work", work, "--no-peers")
 
 const ended = (child: ChildProcess): Promise<number | null> => new Promise((resolve) => child.once("close", resolve))
 
@@ -54,6 +53,7 @@ describe("npm run scores", () => {
       const { seconds: _seconds, cpu_seconds: _cpu, ...rest } = one
       assert.deepStrictEqual({ ...other, ...rest }, other)
       assert.include(readFileSync(filesIn(join(folder, "whole")).page, "utf8"), "| ppo | CartPole-v1 | 100,000 |")
+      assert.strictEqual(await ended(scores("--page", "--docs", join(folder, "whole"))), 0)
       assert.isTrue(existsSync(join(filesIn(join(folder, "whole")).pictures, "ppo-CartPole-v1.svg")))
     }))
 

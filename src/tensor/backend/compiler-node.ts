@@ -51,10 +51,10 @@ const flags: ReadonlyArray<string> = [
 ]
 
 /**
- * Keeps GCC from moving the additions of each sum next to each other, where each waits for the one before. Clang does not
- * move them, and does not know the flag.
+ * The flags of GCC alone. The first keeps it from moving the additions of each sum next to each other, where each waits for the
+ * one before. The second keeps it from choosing the counters of loops: version 12 then stores a transposed copy elsewhere.
  */
-const ordered = "-fno-tree-ter"
+const ofGcc = ["-fno-tree-ter", "-fno-ivopts"]
 
 /** The environment variables that choose the compiler, and the largest size of a vector in bits. */
 const variables = Config.all({
@@ -87,7 +87,7 @@ export const findCompiler = (limits: CompilerLimits): Effect.Effect<CCompiler, B
     const hasAvx2 = /^#define __AVX2__ /m.test(output)
     const widest = hasAvx2 && /^#define __AVX512F__ /m.test(output) ? 16 : 8
     const lanes = Math.min(hasAvx2 ? widest : 4, Number(bits) / 32)
-    const all = /^#define __clang__ /m.test(output) ? flags : [...flags, ordered]
+    const all = /^#define __clang__ /m.test(output) ? flags : [...flags, ...ofGcc]
     const identity = [...command, ...all, output].join("\n")
     return { command, flags: all, identity, lanes: lanesOf(lanes) }
   })

@@ -105,7 +105,10 @@ describe("effect run --preset", () => {
           ["train.yaml", "--preset", "ppo/CartPole-v1"],
           "--preset ppo/CartPole-v1 takes the place of the file train.yaml; leave one of them out",
         ],
-        [[], "expected the file of a training, or --preset with tuned settings: effect presets lists them"],
+        [
+          [],
+          "Missing required argument: file; see `effect run --help`, or write one with `effect init train.ts` and run it with `effect run train.ts`, or choose tuned settings of `effect presets`",
+        ],
       ] as const) {
         const { code, stderr } = await effect(["run", ...args], folder)
         assert.deepEqual([code, stderr], [2, `effect: ${expected}\n`])

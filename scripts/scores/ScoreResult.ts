@@ -18,7 +18,7 @@ type Trainer = typeof Trainer.Type
 /** A text that a page in Markdown shows as it is: a result by somebody else adds no HTML, links or cells. */
 const plainWords = Schema.String.check(Schema.isPattern(/^[^\p{C}<>|`[\]]*$/u))
 
-/** What one training reached. */
+/** The result of one training: its settings, its scores and its curve. */
 export const ScoreResult = Schema.Struct({
   trainer: Trainer,
   algorithm: Schema.NonEmptyString,

@@ -4,14 +4,14 @@
  */
 
 /**
- * What a person does to a body: holds a shape at a point of the picture (in the picture's unit, from its top left corner) and
- * pulls it to where the pointer moves, or pushes the whole body to the right and up, from −1 to 1 each.
+ * A person moves a body in one of two ways: holds a shape at a point of the picture (in the picture's unit, from its top left
+ * corner) and pulls it to where the pointer moves, or pushes the whole body to the right and up, from −1 to 1 each.
  */
 export type BodyPull =
   | { readonly _tag: "Pointer"; readonly at: readonly [x: number, y: number] }
   | { readonly _tag: "Push"; readonly right: number; readonly up: number }
 
-/** What was seen while steps were taken. */
+/** The result of steps, with the moments between them for a page to show. */
 interface WatchedSteps<A> {
   readonly result: A
   /** The moments that were simulated, in order; the env's `body.ui` renders them. */

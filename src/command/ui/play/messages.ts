@@ -36,7 +36,7 @@ const Pull = Schema.Union([
 const Act = Schema.TaggedStruct("Act", {
   /** The action of a person for one step of the game; with null, the policy acts. */
   action: Schema.NullOr(Schema.Array(Schema.Finite)),
-  /** What a person does to the body, if the env has one. */
+  /** The pull or push by which a person moves the body; null if there is none. */
   pull: Schema.optionalKey(Schema.NullOr(Pull)),
 })
 export type Act = typeof Act.Type
@@ -75,7 +75,7 @@ export interface GameStep {
   readonly length: number
   readonly terminated: boolean
   readonly truncated: boolean
-  /** What was seen of a body during the step, and the simulated seconds of each moment; undefined if the env has none. */
+  /** The pictures of a body during the step, and the simulated seconds of each; undefined if the env has no body. */
   readonly moments?: ReadonlyArray<unknown>
   readonly seconds?: number
   readonly terms?: Readonly<Record<string, number>>

@@ -127,7 +127,7 @@ const of = (id: string, engine: MainModule, model: MjModel, data: MjData): Simul
         const { qpos, qvel, qacc } = world.data
         if (!(isSound(qacc) && isSound(qvel) && isSound(qpos))) return diverged(engine, model, data)
         if (watch === undefined || own === undefined) continue
-        // What a person does is part of no state and of no contact force; the env's own forces remain.
+        // The force of a person is removed, so that no state and no contact force has it; the env's own forces remain.
         world.data.xfrc_applied.set(own)
         engine.mj_rnePostConstraint(model, data)
         watch.after()

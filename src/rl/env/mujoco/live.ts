@@ -5,7 +5,7 @@
 import type { BodyPull, EnvBody } from "../EnvBody.ts"
 import { type Camera, scene as picture } from "../ui/scene.ts"
 import { type Place, type SceneView, viewOf } from "../ui/view.ts"
-import { shownIn, weightOf } from "./scenes.ts"
+import { shapeSize, shownIn, weightOf } from "./scenes.ts"
 import type { MujocoWorld, Simulation, SimulationWatch } from "./Simulation.ts"
 
 export interface LiveBody extends Pick<EnvBody, "watch"> {
@@ -102,7 +102,7 @@ export const liveBody = (camera: Camera, ready: () => Simulation): LiveBody => {
 }
 
 const followedIn = (scene: Float32Array, shape: number): readonly [number, number] =>
-  shape < 0 ? [0, 0] : [scene[11 * shape + 4] ?? 0, scene[11 * shape + 5] ?? 0]
+  shape < 0 ? [0, 0] : [scene[shapeSize * shape + 4] ?? 0, scene[shapeSize * shape + 5] ?? 0]
 
 /** Returns the point of the shape that is seen at a point of the picture, or near it; undefined if none is. */
 const gripAt = (
@@ -116,7 +116,7 @@ const gripAt = (
     const body = bodies[geom]
     // The world itself, its walls and rails, cannot be moved.
     if (body === 0) return []
-    const [, radius, half, , ...rest] = scene.subarray(11 * index, 11 * index + 11)
+    const [, radius, half, , ...rest] = scene.subarray(shapeSize * index, shapeSize * index + shapeSize)
     const [first, second] = [-half, half].map((way) => view.seen(placeOn(rest, way)))
     const [dx, dy] = [second[0] - first[0], second[1] - first[1]]
     const long = dx * dx + dy * dy

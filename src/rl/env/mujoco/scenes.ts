@@ -4,6 +4,9 @@ import type { MujocoWorld } from "./Simulation.ts"
 /** MuJoCo's numbers of the kinds of shapes. */
 const kinds = { plane: 0, sphere: 2, capsule: 3, cylinder: 5 } as const
 
+/** A scene has this many numbers for each shape; `ui/scene.ts` says which. */
+export const shapeSize = 11
+
 /** Returns the numbers of the shapes that a scene lists. */
 export const shownIn = ({ ngeom, geom_type: types, geom_rgba: colours }: MujocoWorld["model"]): ReadonlyArray<number> =>
   Array.from({ length: ngeom }, (_, geom) => geom).filter(
@@ -17,9 +20,9 @@ export const shownIn = ({ ngeom, geom_type: types, geom_rgba: colours }: MujocoW
 export const scenesOf = (world: MujocoWorld): (() => Float32Array) => {
   const { geom_type: types, geom_size: sizes, geom_rgba: colours } = world.model
   const shown = shownIn(world.model)
-  const still = new Float32Array(11 * shown.length)
+  const still = new Float32Array(shapeSize * shown.length)
   for (const [index, geom] of shown.entries()) {
-    const [kind, to] = [types[geom], 11 * index]
+    const [kind, to] = [types[geom], shapeSize * index]
     const [radius, half] = extentOf(kind, sizes.subarray(3 * geom, 3 * geom + 3))
     still[to] = kind === kinds.sphere || kind === kinds.cylinder ? kind : kinds.capsule
     still[to + 1] = radius
@@ -32,9 +35,9 @@ export const scenesOf = (world: MujocoWorld): (() => Float32Array) => {
     for (let index = 0; index < shown.length; index++) {
       const geom = shown[index]
       for (let axis = 0; axis < 3; axis++) {
-        all[11 * index + 4 + axis] = places[3 * geom + axis]
+        all[shapeSize * index + 4 + axis] = places[3 * geom + axis]
         // The length of a shape is along its own z axis, the third column of its rotation.
-        all[11 * index + 7 + axis] = turns[9 * geom + 3 * axis + 2]
+        all[shapeSize * index + 7 + axis] = turns[9 * geom + 3 * axis + 2]
       }
     }
     return all

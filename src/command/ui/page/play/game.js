@@ -15,7 +15,7 @@ import { startTrainer } from "./trainer.js"
 
 /** The milliseconds for which a step is shown. On boards it is longer, because each step changes a lot. */
 const pace = { smooth: 1000 / 30, turns: 300 }
-/** What the section says before and while a policy is loaded. */
+/** The texts that the section shows before a policy is loaded, and while it is. */
 const about = "The policy of a checkpoint acts in this tab, and you can take over."
 const loading = "Loading the policy …"
 /** The milliseconds for which the end of an episode is shown. */
@@ -56,7 +56,7 @@ const makeState = (run) => {
     run,
     problem,
     stage,
-    /** What only a game with a body has: its moments, the place of a pointer, the terms of its reward, and a switch. */
+    /** These belong to games with a body: its moments, the place of a pointer, the terms of the reward, and a switch. */
     film: makeFilm({
       show: (shown) => draw(game, shown),
       begun: (step) => tell(game, step),

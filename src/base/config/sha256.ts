@@ -24,8 +24,14 @@ export const sha256 = (bytes: Uint8Array): Effect.Effect<string> => {
 
 /** Computes the SHA-256 of bytes that arrive in parts, which Web Crypto cannot do. */
 export class Sha256 {
-  readonly #hash = noble.create()
+  readonly #hash: ReturnType<typeof noble.create>
   #size = 0
+
+  /** Begins a hash, or continues a copy of `before`, which stays as it is. */
+  constructor(before?: Sha256) {
+    this.#hash = before === undefined ? noble.create() : before.#hash.clone()
+    this.#size = before?.size ?? 0
+  }
 
   /** The number of bytes hashed so far. */
   get size(): number {

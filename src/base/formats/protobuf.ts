@@ -56,6 +56,11 @@ export class ProtobufMessage {
     return this.bytes(field, utf8.encode(value))
   }
 
+  /** Appends fields that are encoded already. */
+  fields(encoded: Uint8Array): this {
+    return this.push(encoded)
+  }
+
   message(field: number, value: ProtobufMessage): this {
     return this.bytes(field, value.finish())
   }

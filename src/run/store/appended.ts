@@ -1,8 +1,8 @@
-/** Hashes the growing files of a run block by block, so that a resume can detect changed files. */
+/** Hashes the growing files of a run as they grow, so that a resume can detect changed files. */
 import { Effect } from "effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { sha256 } from "../../base/config/sha256.ts"
+import { sha256, Sha256 } from "../../base/config/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 
@@ -16,41 +16,48 @@ export type Appended = typeof Appended.Type
 /** The hash of the first bytes of a file, which can be continued when the file grows. */
 export interface Prefix {
   readonly size: number
-  /** The digests of the complete blocks. These blocks are not read again when the file has grown. */
+  /** The digests of the complete blocks. */
   readonly blocks: ReadonlyArray<string>
+  /** The hash of the bytes after the complete blocks. */
+  readonly rest: Sha256
   readonly digest: string
 }
 
 const blockSize = 1 << 20
-const nothing: Prefix = { size: 0, blocks: [], digest: "" }
+const nothing: Pick<Prefix, "size" | "blocks" | "rest"> = { size: 0, blocks: [], rest: new Sha256() }
 
 /**
- * Hashes the first `size` bytes of a file: the SHA-256, in hex, of the SHA-256 digests of its blocks of 1 MiB. It works in
- * blocks because the platform's fast hash needs whole arrays. If `before` is an earlier hash of the file, its complete blocks
- * are not read again.
+ * Hashes the first `size` bytes of a file: the SHA-256, in hex, of the SHA-256 digests of its blocks of 1 MiB. If `before` is
+ * an earlier hash of the file, only the bytes after it are read; if it covers more than `size` bytes, those after its last
+ * complete block within them.
  */
 export const hashPrefix = Effect.fnUntraced(function* (
   tree: Pick<FileTree, "stream">,
   file: string,
   size: number,
-  before: Prefix = nothing,
+  before?: Prefix,
 ) {
-  const blocks = before.blocks.slice(0, Math.floor(size / blockSize))
-  const offset = blocks.length * blockSize
-  const block = new Uint8Array(Math.min(blockSize, size - offset))
-  let filled = 0
-  const take = Effect.fnUntraced(function* (part: Uint8Array) {
+  const known = before === undefined ? nothing : before.size > size ? wholeBlocks(before, size) : before
+  const blocks = [...known.blocks]
+  let rest = new Sha256(known.rest)
+  const take = (part: Uint8Array): void => {
     for (let at = 0; at < part.length;) {
-      const piece = part.subarray(at, at + block.length - filled)
-      block.set(piece, filled)
-      filled += piece.length
+      const piece = part.subarray(at, at + blockSize - rest.size)
+      rest.update(piece)
       at += piece.length
-      if (filled < blockSize) continue
-      blocks.push(yield* sha256(block))
-      filled = 0
+      if (rest.size < blockSize) continue
+      blocks.push(rest.hex())
+      rest = new Sha256()
     }
-  })
-  if (size > offset) yield* Stream.runForEach(tree.stream(file, { offset, bytes: size - offset }), take)
-  const rest = yield* sha256(block.subarray(0, filled))
-  return { size, blocks, digest: yield* sha256(utf8.encode([...blocks, rest].join(""))) }
+  }
+  const part = { offset: known.size, bytes: size - known.size }
+  if (part.bytes > 0) yield* Stream.runForEach(tree.stream(file, part), (bytes) => Effect.sync(() => take(bytes)))
+  const digests = [...blocks, new Sha256(rest).hex()].join("")
+  return { size, blocks, rest, digest: yield* sha256(utf8.encode(digests)) }
 })
+
+/** Returns the part of a hash that covers the complete blocks within the first `size` bytes. */
+const wholeBlocks = (before: Prefix, size: number): typeof nothing => {
+  const blocks = before.blocks.slice(0, Math.floor(size / blockSize))
+  return { size: blocks.length * blockSize, blocks, rest: new Sha256() }
+}

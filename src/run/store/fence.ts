@@ -158,22 +158,23 @@ export const fenced = Effect.fnUntraced(function* (
   return checkedTree(tree, check)
 })
 
-/** Returns the tree with `check` before each change. If the check fails, the change fails with its error. */
+/**
+ * Returns the tree with `check` before each change, and with its error if it fails. The changes that end with a checked
+ * `rename` or `truncate` of the file system need no check before.
+ */
 const checkedTree = (tree: FileTree, check: Check): FileTree => {
-  const checked = <A>(change: Effect.Effect<A, RunStoreError>) =>
-    Effect.andThen(
-      check,
-      Effect.tapError(change, () => check),
-    )
+  const explained = <A>(change: Effect.Effect<A, RunStoreError>) => Effect.tapError(change, () => check)
+  const checked = <A>(change: Effect.Effect<A, RunStoreError>) => Effect.andThen(check, explained(change))
   return {
     ...tree,
-    write: (path, contents, how) => checked(tree.write(path, contents, how)),
+    write: (path, contents, how) => explained(tree.write(path, contents, how)),
     append: (path, contents) => checked(tree.append(path, contents)),
     appending: (path) => Effect.map(tree.appending(path), (append) => (contents) => checked(append(contents))),
-    truncate: (path, size) => checked(tree.truncate(path, size)),
-    remove: (path) => checked(tree.remove(path)),
+    truncate: (path, size) => explained(tree.truncate(path, size)),
+    remove: (path) => explained(tree.remove(path)),
+    // It may be large, so check before it is written, too.
     writeDirectory: (path, files, last) => checked(tree.writeDirectory(path, files, last)),
-    link: (path, target) => checked(tree.link(path, target)),
+    link: (path, target) => explained(tree.link(path, target)),
     repair: (path) => checked(tree.repair(path)),
   }
 }

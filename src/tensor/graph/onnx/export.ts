@@ -7,7 +7,7 @@ import { topologicalOrder } from "../Tensor.ts"
 import { validate } from "../validate.ts"
 import { type Embedded, embedding, embeddedKey } from "./embedded.ts"
 import { withFreeRows } from "./freeRows.ts"
-import { Graph, modelBytes } from "./model.ts"
+import { Graph, modelEncoder } from "./model.ts"
 import { emitNodes, exportAs } from "./nodes.ts"
 import { counter, type Scope, type ScopeTarget } from "./scope.ts"
 import { partition } from "./stateParts.ts"
@@ -69,13 +69,11 @@ export const onnxTemplate = (
       : graphOf(simplified(spec))
   const read = new Set(graph.nodes.flatMap(({ inputs }) => inputs))
   const embeddedIn = embedding(Record.map(programs, simplified), graph.initializers)
+  const encoded = modelEncoder(graph)
   return (weights, about) => {
     const all = filled(weights)
-    const initializers = [...graph.initializers, ...all.filter(({ name }) => read.has(name))]
-    return modelBytes(
-      { ...graph, initializers },
-      about === undefined ? {} : { [embeddedKey]: embeddedIn(about, all, read) },
-    )
+    const initializers = all.filter(({ name }) => read.has(name))
+    return encoded(initializers, about === undefined ? {} : { [embeddedKey]: embeddedIn(about, all, read) })
   }
 }
 

@@ -92,27 +92,46 @@ const nodeProto = ({ op, domain, inputs, outputs, attributes = {} }: OnnxNode): 
   return domain === undefined ? message : message.text(7, domain)
 }
 
-const graphProto = (graph: Graph): ProtobufMessage => {
-  const message = new ProtobufMessage()
-  for (const node of graph.nodes) message.message(1, nodeProto(node))
-  message.text(2, graph.name)
-  for (const initializer of graph.initializers) message.message(5, tensorProto(initializer))
-  for (const input of graph.inputs) message.message(11, valueInfo(input))
-  for (const output of graph.outputs) message.message(12, valueInfo(output))
-  return message
+const graphProto = (graph: Graph): ProtobufMessage => graphEncoder(graph)([])
+
+/** Encodes a graph once; the function that it returns adds initializers. */
+const graphEncoder = (graph: Graph): ((more: ReadonlyArray<Initializer>) => ProtobufMessage) => {
+  const before = new ProtobufMessage()
+  for (const node of graph.nodes) before.message(1, nodeProto(node))
+  before.text(2, graph.name)
+  for (const initializer of graph.initializers) before.message(5, tensorProto(initializer))
+  const after = new ProtobufMessage()
+  for (const input of graph.inputs) after.message(11, valueInfo(input))
+  for (const output of graph.outputs) after.message(12, valueInfo(output))
+  const [first, last] = [before.finish(), after.finish()]
+  return (more) => {
+    const message = new ProtobufMessage().fields(first)
+    for (const initializer of more) message.message(5, tensorProto(initializer))
+    return message.fields(last)
+  }
 }
 
 /** Encodes a model. `metadata` are texts by name, which runtimes ignore. */
-export const modelBytes = (graph: Graph, metadata: Readonly<Record<string, string>> = {}): Uint8Array => {
-  const message = new ProtobufMessage()
-    .int(1, 9)
-    .text(2, "effect-rl")
-    .message(7, graphProto(graph))
-    .message(8, new ProtobufMessage().text(1, "").int(2, 18))
-  if (usesRuntimeOps(graph)) message.message(8, new ProtobufMessage().text(1, runtimeDomain).int(2, 1))
-  for (const [key, value] of Object.entries(metadata))
-    message.message(14, new ProtobufMessage().text(1, key).text(2, value))
-  return message.finish()
+export const modelBytes = (graph: Graph, metadata: Readonly<Record<string, string>> = {}): Uint8Array =>
+  modelEncoder(graph)([], metadata)
+
+/**
+ * Encodes a model except for initializers and texts that change; the function that it returns encodes those, and returns the
+ * bytes of the whole model. A training saves its policy many times, and only the weights differ.
+ */
+export const modelEncoder = (
+  graph: Graph,
+): ((more: ReadonlyArray<Initializer>, metadata: Readonly<Record<string, string>>) => Uint8Array) => {
+  const encoded = graphEncoder(graph)
+  const opsets = new ProtobufMessage().message(8, new ProtobufMessage().text(1, "").int(2, 18))
+  if (usesRuntimeOps(graph)) opsets.message(8, new ProtobufMessage().text(1, runtimeDomain).int(2, 1))
+  const afterGraph = opsets.finish()
+  return (more, metadata) => {
+    const message = new ProtobufMessage().int(1, 9).text(2, "effect-rl").message(7, encoded(more)).fields(afterGraph)
+    for (const [key, value] of Object.entries(metadata))
+      message.message(14, new ProtobufMessage().text(1, key).text(2, value))
+    return message.finish()
+  }
 }
 
 /** Tells whether only ONNX Runtime can run the graph. */

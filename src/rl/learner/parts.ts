@@ -19,6 +19,16 @@ export interface NetworksOption {
 
 export const networkField = { network: withDefault(NetworksSetting, null) }
 
+/** The setting of the first weights. */
+export interface FirstWeightsOption {
+  /**
+   * Starts with orthogonal weights and biases of 0; false draws both within ±1/√inputs, as PyTorch does. @default true
+   */
+  readonly orthogonal?: boolean
+}
+
+export const firstWeightsField = { orthogonal: withDefault(Schema.Boolean, true) }
+
 /** The setting of the optimiser. */
 export interface OptimiserOption {
   /**

@@ -6,6 +6,7 @@ import { bounded, real, withDefault } from "../../base/config/fields.ts"
 import { display } from "../env/Space.ts"
 import { stateDependentFields, type StateDependentOptions } from "../model/stateDependentNoise.ts"
 import type { Task } from "./Learner.ts"
+import { firstWeightsField, type FirstWeightsOption } from "./parts.ts"
 
 /** The settings of generalised state-dependent exploration (Raffin et al. 2021, arXiv:2005.05719). */
 export interface SdeOptions extends StateDependentOptions {
@@ -30,7 +31,7 @@ export const ReplaySde = Schema.Struct({ ...sdeFields, atWarmup: withDefault(Sch
 export type ReplaySde = typeof ReplaySde.Type
 
 /** The settings of the noise on real-valued actions. */
-export interface DeviationOptions {
+export interface DeviationOptions extends FirstWeightsOption {
   /**
    * The logarithm of the initial standard deviation of real-valued actions, or with `sde` of the elements of its
    * matrix. @default 0
@@ -41,14 +42,10 @@ export interface DeviationOptions {
    * steps, which is smoother. Only for actions that are real numbers; null draws noise for each step. @default null
    */
   readonly sde?: SdeOptions | null
-  /**
-   * Starts with orthogonal weights and biases of 0; false draws both within ±1/√inputs, as PyTorch does. @default true
-   */
-  readonly orthogonal?: boolean
 }
 
 export const deviationFields = {
-  orthogonal: withDefault(Schema.Boolean, true),
+  ...firstWeightsField,
   logStdInit: withDefault(real, 0),
   sde: withDefault(Schema.NullOr(Sde), null),
 }

@@ -1,7 +1,7 @@
 /** Makes Q-networks, which compute the values of all discrete actions: a trunk, maybe a memory, and linear heads. */
 import { type RowSpace } from "../env/Space.ts"
 import { withoutForbidden } from "../../tensor/graph/distributions.ts"
-import { asPytorch, orthogonal } from "../../tensor/graph/initialisers.ts"
+import { orthogonal } from "../../tensor/graph/initialisers.ts"
 import { linear } from "../../tensor/graph/layers.ts"
 import { add, mean, reshape, sub } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
@@ -20,8 +20,6 @@ export interface ActionHeadsOptions extends NetworkConfig {
   readonly actions: number
   /** Whether values are the sum of a state value and of advantages with mean 0 (Wang et al. 2015, arXiv:1511.06581). */
   readonly dueling: boolean
-  /** Whether weights start orthogonal and biases at 0; if not, both are drawn as in PyTorch. @default true */
-  readonly orthogonal?: boolean
 }
 
 /**
@@ -82,7 +80,7 @@ export const recurrentQNetwork = (options: ActionHeadsOptions & { readonly lstm:
   const lstm = memory(`${nameOf(options)}.memory`, body.outputs, options.lstm)
   const heads = headsOver(options, body, lstm.outputs, 1)
   return {
-    parameters: started(options, { ...body.parameters, ...lstm.parameters, ...heads.parameters }),
+    parameters: { ...body.parameters, ...lstm.parameters, ...heads.parameters },
     memorySize: lstm.size,
     evaluate: (weights, observations, recall = emptyMemory(observations.shape[0], lstm.size)) => {
       const { features, memory: after } = lstm.apply(weights, body.apply(weights, observations), recall)
@@ -123,16 +121,12 @@ export const actionHeads = (options: ActionHeadsOptions, numbers = 1): ActionHea
   const body = bodyOf(options)
   const heads = headsOver(options, body, body.outputs, numbers)
   return {
-    parameters: started(options, { ...body.parameters, ...heads.parameters }),
+    parameters: { ...body.parameters, ...heads.parameters },
     apply: (weights, observations) => heads.apply(weights, body.apply(weights, observations)),
   }
 }
 
 const nameOf = ({ name = "q" }: ActionHeadsOptions): string => name
-
-/** Returns the parameters with the initial values that the options choose. */
-const started = ({ orthogonal: isOrthogonal = true }: ActionHeadsOptions, parameters: Declarations): Declarations =>
-  isOrthogonal ? parameters : asPytorch(parameters)
 
 const bodyOf = (options: ActionHeadsOptions): Trunk =>
   trunk(nameOf(options), options.observationSpace, options, networkFor(options, options.role))

@@ -99,7 +99,16 @@ const drawn = Effect.fnUntraced(function* (her: Her, nsteps: number, replay: Ret
   const batch = batchOf(rows)
   const { observationSpace, actionSpace } = walk
   const task = { observationSpace, actionSpace, numEnvs, totalSteps: 1, seed: 1, goals }
-  const config = { nsteps, gamma, bufferSize: 1, batchSize: 1, learningStarts: 0, trainEvery: 1, gradientSteps: 1 }
+  const config = {
+    nsteps,
+    gamma,
+    bufferSize: 1,
+    batchSize: 1,
+    learningStarts: 0,
+    trainEvery: 1,
+    gradientSteps: 1,
+    orthogonal: true,
+  }
   const relabel = yield* hindsight(her, replay, { name: "test", task, config })
   const random = stream(7, "draws")
   replay.draw(random, places)

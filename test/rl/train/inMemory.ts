@@ -38,14 +38,19 @@ const below = (files: ReadonlyMap<string, Uint8Array>, folder: string): Readonly
     ),
   )
 
-/** The final weights, one after another. */
-export const weightsOf = ({ files }: Kept): Float32Array => {
+/** The final weights, by their names. */
+export const tensorsOf = ({ files }: Kept) => {
   const path =
     [...files.keys()]
       .filter((file) => file.endsWith("/weights.safetensors"))
       .sort()
       .at(-1) ?? ""
-  const tensors = safetensors.decode(files.get(path) ?? new Uint8Array(0))
+  return safetensors.decode(files.get(path) ?? new Uint8Array(0))
+}
+
+/** The final weights, one after another. */
+export const weightsOf = (kept: Kept): Float32Array => {
+  const tensors = tensorsOf(kept)
   return Float32Array.from(
     Object.keys(tensors)
       .sort()

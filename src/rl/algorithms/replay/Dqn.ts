@@ -60,10 +60,6 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
    * @default false
    */
   readonly noisy?: boolean
-  /**
-   * Starts with orthogonal weights and biases of 0; false draws both within ±1/√inputs, as PyTorch does. @default true
-   */
-  readonly orthogonal?: boolean
   /** The number of units of an LSTM after the hidden layers; 0 makes a network without memory. @default 0 */
   readonly lstm?: number
   /**
@@ -114,7 +110,6 @@ export const DqnConfig = Schema.Struct({
   prioritised: Fields.withDefault(Schema.NullOr(Learner.Prioritised), null),
   distribution: Fields.withDefault(Schema.NullOr(Model.ValueDistribution), null),
   noisy: Fields.withDefault(Schema.Boolean, false),
-  orthogonal: Fields.withDefault(Schema.Boolean, true),
   lstm: Fields.withDefault(Fields.bounded("optionalUnits"), 0),
   sequence: Fields.withDefault(Fields.bounded("unrolled"), 0),
   burnIn: Fields.withDefault(Fields.bounded("unrolled"), 0),

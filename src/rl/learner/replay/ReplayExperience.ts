@@ -1,5 +1,7 @@
 /** Describes, as plain values, what off-policy algorithms learn from. `replayLearner` makes learners from them. */
+import * as Record from "effect/Record"
 import { sizeOf } from "../../env/Space.ts"
+import { asPytorch } from "../../../tensor/graph/initialisers.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
@@ -76,10 +78,17 @@ export interface ExperienceOptions<Name extends string> {
 export const replayExperience = <Name extends string>(
   options: ExperienceOptions<Name>,
 ): ReplayExperience<Name, never> => ({
-  ...options,
+  ...(options.config.orthogonal ? options : startedAsPytorch(options)),
   targets: [],
   priorities: null,
   columns: (noiseSize) => replayColumns(options.task, noiseSize),
+})
+
+/** Replaces the first weights of all networks by those that PyTorch draws. */
+const startedAsPytorch = <Name extends string>(options: ExperienceOptions<Name>): ExperienceOptions<Name> => ({
+  ...options,
+  actor: { ...options.actor, parameters: asPytorch(options.actor.parameters) },
+  networks: Record.map(options.networks, asPytorch),
 })
 
 /**

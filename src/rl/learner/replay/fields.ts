@@ -1,7 +1,15 @@
 /** Declares the settings that off-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import * as Schema from "effect/Schema"
 import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
-import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
+import {
+  CourseSetting,
+  firstWeightsField,
+  type FirstWeightsOption,
+  networkField,
+  type NetworksOption,
+  optimiserField,
+  type OptimiserOption,
+} from "../parts.ts"
 import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 
 /** The settings of all replay learners that let the user choose the networks. */
@@ -11,7 +19,7 @@ export interface ReplayOptions extends NetworksOption, BufferOptions {}
  * The settings of all replay learners, except those of their networks: how to collect transitions and when to learn
  * from them.
  */
-export interface BufferOptions extends OptimiserOption {
+export interface BufferOptions extends FirstWeightsOption, OptimiserOption {
   /** The discount factor of future rewards. @default 0.99 */
   readonly gamma?: number
   /** The number of transitions that the replay buffer holds. @default 1000000 */
@@ -77,6 +85,7 @@ export const replayFields = {
   maxGradNorm: withDefault(nonNegative, 0),
   schedule: withDefault(CourseSetting, "constant"),
   ...networkField,
+  ...firstWeightsField,
   ...optimiserField,
 }
 

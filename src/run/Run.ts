@@ -25,6 +25,7 @@ import { display, type Plain } from "../base/config/Config.ts"
 import { type ConfigDifference, differences, refusalOf } from "../base/config/difference.ts"
 import { oneLine, prettyJson } from "../base/config/text.ts"
 import { utf8 } from "../base/config/utf8.ts"
+import { Backend } from "../tensor/backend/Backend.ts"
 import { CheckpointError, type Loaded, type RetentionStrategy } from "./Checkpoint.ts"
 import { Checkpoints, type RunCheckpoints } from "./Checkpoints.ts"
 import { CurrentRun, type Parts } from "./CurrentRun.ts"
@@ -194,7 +195,11 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   // Only the loop can be interrupted: once it has ended, the results are written even if a signal arrives.
   return yield* Effect.uninterruptibleMask((restore) =>
     withLogs(recording, spec.logLevel, (recording) =>
-      Effect.provideService(work(program, state, restore(program.loop(state))), CurrentRun, current(recording)),
+      Effect.provideService(
+        work(program, state, restore(whileImproving(program.loop(state)))),
+        CurrentRun,
+        current(recording),
+      ),
     ).pipe(Effect.andThen(Effect.provideService(conclude(program, state), CurrentRun, current(recording)))),
   )
 })
@@ -366,6 +371,14 @@ const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>({ resul
   yield* life.conclude(current, results)
   if (result.after !== undefined) yield* result.after(current.files, state)
   return results.metrics
+})
+
+/** Runs the loop, while the backend makes its programs faster. */
+const whileImproving = Effect.fnUntraced(function* <A, E, R>(loop: Effect.Effect<A, E, R>) {
+  const { improve } = Option.getOrElse(yield* Effect.serviceOption(Backend), () => ({ improve: undefined }))
+  if (improve === undefined) return yield* loop
+  const improving = yield* Effect.forkChild(improve)
+  return yield* Effect.ensuring(loop, Fiber.interrupt(improving))
 })
 
 /** Describes a setting that a resumed run has changed. */

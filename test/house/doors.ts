@@ -24,6 +24,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "config/numbers.ts",
     "config/places.ts",
     "config/plain.ts",
+    "config/programBeside.ts",
     "config/quietLogs.ts",
     "config/sha256.ts",
     "config/text.ts",
@@ -138,7 +139,6 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "ranks/wire.ts",
     "workers/WorkerError.ts",
     "workers/process-node.ts",
-    "workers/start-node.ts",
     "workers/thread-node.ts",
   ],
   run: [

@@ -23,6 +23,7 @@ describe("the programs with bundles of their own", () => {
       "command/cli/userCode/watchThread",
       "rl/env/pool/worker-node",
       "spread/ranks/rank-node",
+      "tensor/backend/machine-code-node",
       "trainer/engine/engine-node",
       "trainer/ranks/rank-node",
       "trainer/reference/reference-node",

@@ -1,18 +1,7 @@
-/** Finds the program of a worker, and logs what the worker prints: the common parts of starting threads and processes. */
+/** Logs what a worker prints: the common part of starting threads and processes. */
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { type Cause, Effect, Fiber, Queue } from "effect"
-
-/**
- * Returns the URL of a worker's program, which lies next to the module at `url`, as TypeScript or compiled.
- *
- * @example
- * ```ts
- * programBeside(import.meta.url, "engine-node") // file:///…/engine-node.ts
- * ```
- */
-export const programBeside = (url: string, name: string): URL =>
-  new URL(`./${name}${url.endsWith(".ts") ? ".ts" : ".js"}`, url)
 
 /** Makes the log of a worker: it logs the lines that the worker prints, until the scope closes. */
 export const makeWorkerLog = Effect.fnUntraced(function* (name: string) {

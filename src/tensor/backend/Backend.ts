@@ -145,6 +145,11 @@ export class Backend extends Context.Service<
     ) => Compiling<Readonly<Record<Name, Program>>>
     /** Returns warnings about the programs compiled so far; the run writes them to `run.log`. */
     readonly warnings?: Effect.Effect<ReadonlyArray<string>>
+    /**
+     * Makes the programs that are in use faster, in other processes, until it is interrupted; logs what it did. It changes no
+     * bit of a result. A run carries it out beside its loop.
+     */
+    readonly improve?: Effect.Effect<void>
   }
 >()("effect-rl/backend/Backend") {}
 

@@ -51,7 +51,8 @@ export const auto = (options: {
     const moved = `on "wasm" instead of "cpu", with other last bits: ${displaced.join(", ")}`
     return [...wasmWarnings, `${moved}. ${unavailable.message}`]
   })
-  return { name: "auto", compile, compileAll, warnings }
+  const { improve } = options.wasm
+  return { name: "auto", compile, compileAll, warnings, ...(improve === undefined ? {} : { improve }) }
 }
 
 /**
@@ -66,6 +67,9 @@ export const auto = (options: {
  */
 const session = { run: 10, node: 0.19, multiplyAdds: 82_000, elements: 4500, spilled: 4700, cache: 1 << 19 }
 const wasm = { multiplyAdds: 40_000, elements: 14_000 }
+
+/** Estimates how many microseconds a run of a program takes as WebAssembly. */
+export const microsecondsOnWasm = (spec: ProgramSpec): number => costsOf(spec).onWasm
 
 /**
  * Tells whether a run of each of the graphs is expected to take less time as a WebAssembly module than in sessions. Programs

@@ -18,9 +18,14 @@ export interface CCompiler {
 export interface CompilerLimits {
   readonly question: number
   readonly program: number
+  /** Whether compilers get only the time of processors that nothing else needs. */
+  readonly yields?: boolean
 }
 
 export const usualLimits: CompilerLimits = { question: 30, program: 600 }
+
+/** The limits of compilers for which no program waits. On a busy machine, they may get little of a processor's time. */
+export const backgroundLimits: CompilerLimits = { question: 300, program: 7200, yields: true }
 
 const remedy =
   'Install GCC or Clang, or name one in the environment variable CC; or choose the backend "wasm", which has the same results.'
@@ -80,6 +85,7 @@ export const findCompiler = (limits: CompilerLimits): Effect.Effect<CCompiler, B
     if (command.length === 0) return yield* unavailable("the environment variable CC is empty", "Leave it out.")
     const { errors, output, status } = yield* run([...command, ...flags, "-dM", "-E", "-x", "c", "/dev/null"], {
       seconds: limits.question,
+      yields: limits.yields,
     })
     if (status === 127) return yield* unavailable(`there is no C compiler ${JSON.stringify(compiler)}`)
     if (status !== 0 || !/^#define __GNUC__ /m.test(output))
@@ -106,7 +112,11 @@ export const compileFile = (
   Effect.gen(function* () {
     const { folder, library, source } = files
     const args = [...command, ...all, "-o", library, source]
-    const { errors, status } = yield* run(args, { seconds: limits.program, variables: { TMPDIR: folder } })
+    const { errors, status } = yield* run(args, {
+      seconds: limits.program,
+      yields: limits.yields,
+      variables: { TMPDIR: folder },
+    })
     if (status === 0) return
     return yield* unavailable(`the C compiler ${JSON.stringify(command.join(" "))} failed${quoted(errors)}`)
   })
@@ -129,6 +139,15 @@ compiler=$!
 exec 3<&-
 wait "$compiler"`
 
+/**
+ * Lets all other processes go first, and makes the system end this one first if memory runs out. Some systems divide the
+ * time of processors among groups of processes, which have a priority of their own.
+ */
+const lowest = `renice -n 19 $$
+echo 19 > /proc/$$/autogroup
+echo 1000 > /proc/$$/oom_score_adj
+`
+
 /** The largest number of characters of a compiler's output that are kept. */
 const mostOutput = 1 << 20
 
@@ -139,12 +158,17 @@ interface Ended {
 }
 
 /** Runs a command to its end. When the fiber is interrupted, or the time is over, all its processes are killed. */
-const run = (
+export const run = (
   command: ReadonlyArray<string>,
-  options: { readonly seconds: number; readonly variables?: Readonly<Record<string, string>> },
+  options: {
+    readonly seconds: number
+    readonly yields?: boolean | undefined
+    readonly variables?: Readonly<Record<string, string>>
+  },
 ): Effect.Effect<Ended, BackendUnavailable> =>
   Effect.callback<Ended, BackendUnavailable>((resume) => {
-    const child = spawn("/bin/sh", ["-c", keeper, "sh", ...command], {
+    const script = options.yields === true ? `{\n${lowest}} >/dev/null 2>&1\n${keeper}` : keeper
+    const child = spawn("/bin/sh", ["-c", script, "sh", ...command], {
       detached: true,
       env: { ...process.env, LC_ALL: "C", ...options.variables },
       stdio: ["pipe", "pipe", "pipe"],

@@ -1,8 +1,9 @@
 /** Provides the backends of Node by their names, as `effect run --backend NAME` and `Node.backend(NAME)` choose them. */
 import { availableParallelism } from "node:os"
-import { Effect, Layer, Scope } from "effect"
+import { Config, Effect, Layer, Scope } from "effect"
 import { auto } from "./auto.ts"
-import { Backend, type BackendUnavailable } from "./Backend.ts"
+import { Backend, BackendUnavailable } from "./Backend.ts"
+import { background, type Patience, usualPatience } from "./background-node.ts"
 import { keptBesideCompiled } from "./kept-programs-node.ts"
 import type { BackendName } from "./names.ts"
 import * as native from "./native-node.ts"
@@ -48,12 +49,45 @@ const session = (
 
 /**
  * Makes the wasm backend, with 256-bit vectors if the machine has them; the results are the same without.
- * `EFFECT_RL_WIDE=0` in the environment turns these vectors off.
+ * `EFFECT_RL_WIDE=0` in the environment turns these vectors off. With `patience`, machine code replaces programs later.
  */
-const wideWasm = (threads: number) =>
-  Effect.map(wideModules, (modules) =>
-    wasm.make({ ...modules, kept: keptBesideCompiled() }, threads > 1 ? nodeThreads(threads) : undefined),
-  )
+const wideWasm = (threads: number, patience?: Patience) =>
+  Effect.map(wideModules, (modules) => {
+    const kept = keptBesideCompiled()
+    const { improve, opened } = patience === undefined ? {} : background({ kept, patience })
+    const made = wasm.make({ ...modules, kept, opened }, threads > 1 ? nodeThreads(threads) : undefined)
+    return improve === undefined ? made : { ...made, improve }
+  })
+
+const variable = "EFFECT_RL_NATIVE"
+
+/** Reads whether machine code may run: never (0), once it is compiled (1), or from the start, for measurements (`wait`). */
+const nativeMode = Config.Literals(["0", "1", "wait"], variable).pipe(
+  Config.withDefault("1"),
+  Effect.mapError(
+    () =>
+      new BackendUnavailable({
+        backend: "native",
+        missing: `the environment variable ${variable} is not 0, 1 or wait`,
+        remedy: "Set it to 0 to switch machine code off, or leave it out.",
+      }),
+  ),
+)
+
+/** Makes `wasm`, whose programs machine code replaces if the run is long enough for it. */
+const replacedWasm = (threads: number) =>
+  Effect.flatMap(nativeMode, (mode) => {
+    if (mode === "wait") return native.make({ kept: keptBesideCompiled(), threads })
+    return wideWasm(threads, mode === "0" ? undefined : usualPatience)
+  })
+
+/** Makes `wasm`, whose programs machine code replaces as soon as it is compiled. Fails if this machine cannot compile. */
+const nativeWasm = (threads: number) =>
+  Effect.flatMap(nativeMode, (mode) => {
+    if (mode === "wait") return native.make({ kept: keptBesideCompiled(), threads })
+    if (mode === "0") return wideWasm(threads)
+    return Effect.andThen(native.check, wideWasm(threads, { seconds: 0.1, computed: 0 }))
+  })
 
 /**
  * Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. With `threads`, `wasm`
@@ -77,10 +111,7 @@ export const backend = (
     case "wasm":
       return Layer.effect(Backend, wideWasm(count.wasm))
     case "native":
-      return Layer.effect(
-        Backend,
-        native.make({ kept: keptBesideCompiled(), threads: threads === "auto" ? 1 : threads }),
-      )
+      return Layer.effect(Backend, nativeWasm(count.wasm))
     case "reference":
       return reference.layer
     case "auto":
@@ -91,7 +122,7 @@ export const backend = (
           const cpu = yield* Effect.cached(
             session("cpu", count.session).pipe(Effect.provideService(Scope.Scope, scope)),
           )
-          return auto({ wasm: yield* wideWasm(count.wasm), session: cpu })
+          return auto({ wasm: yield* replacedWasm(count.wasm), session: cpu })
         }),
       )
     default:

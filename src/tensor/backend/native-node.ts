@@ -3,19 +3,16 @@
  * program to a WebAssembly module first, as the backend `wasm` does, and then translates the module's functions to C, so the
  * programs have the same plan of memory, and the same bits. The functions compute in the memory of the module.
  */
-import { createRequire } from "node:module"
-import { Effect, Record } from "effect"
-import { messageOf } from "../../base/config/text.ts"
-import { exportOf } from "../graph/wasm/compile.ts"
+import { Effect } from "effect"
 import { compileCache } from "../../base/config/compile-cache-node.ts"
 import type { Lanes } from "../graph/wasm/function.ts"
-import { cOf } from "../native/print.ts"
 import type { Backend, BackendUnavailable } from "./Backend.ts"
 import { type CCompiler, type CompilerLimits, findCompiler, unavailable, usualLimits } from "./compiler-node.ts"
-import { objectOf, objectsFolder } from "./objects-node.ts"
+import { loader, nativeCompiler } from "./libraries-node.ts"
+import { objectsFolder } from "./objects-node.ts"
 import { inFolder, never, type PassedCheck } from "./passed-check-node.ts"
 import * as wasm from "./wasm.ts"
-import { type Functions, type KeptPrograms, type NativeCompiler, plainModules } from "./wasmModules.ts"
+import { type KeptPrograms, type NativeCompiler, plainModules } from "./wasmModules.ts"
 import { nativeDifference } from "./widthCheck.ts"
 
 /** Options that tests set. */
@@ -43,7 +40,7 @@ export const make = (options: NativeOptions = {}): Effect.Effect<Backend["Servic
     const found = yield* findCompiler(limits)
     const compiler = { ...found, lanes: lanes ?? found.lanes }
     const folder = yield* objectsFolder(caches)
-    const native = nativeCompiler({ compiler, folder, limits, load })
+    const native = nativeCompiler({ compiler, folder, limits }, load)
     const passed =
       build === undefined ? never : inFolder(folder, { build, processor: `${compiler.identity}\n${compiler.lanes}` })
     const check = yield* Effect.cached(checked(native, compiler, passed))
@@ -53,66 +50,11 @@ export const make = (options: NativeOptions = {}): Effect.Effect<Backend["Servic
     return wasm.make({ ...modules, native: afterCheck })
   })
 
-/** Loads a shared library; returns its functions by number. */
-type Load = (file: string, functions: number) => ReadonlyArray<(memory: Uint8Array) => unknown>
-
-/** The part of the package `koffi` that this file uses. Its types are not imported, because it is optional. */
-interface Koffi {
-  readonly load: (file: string) => { readonly func: (declaration: string) => (memory: Uint8Array) => unknown }
-}
-
-const isKoffi = (value: unknown): value is Koffi =>
-  typeof value === "object" && value !== null && "load" in value && typeof value.load === "function"
-
-const require = createRequire(import.meta.url)
-
-/** Loads the package `koffi`, which calls functions of shared libraries. */
-const loader: Effect.Effect<Load, BackendUnavailable> = Effect.try({
-  try: (): Load => {
-    const koffi: unknown = require("koffi")
-    if (!isKoffi(koffi)) throw new Error("it has no function load")
-    return (file, functions) => {
-      const library = koffi.load(file)
-      return Array.from({ length: functions }, (_, i) => library.func(`int entry_${i}(void *memory)`))
-    }
-  },
-  catch: (error) => {
-    const isMissing = error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND"
-    return unavailable(
-      isMissing
-        ? "the package koffi, which calls compiled programs, is not installed"
-        : `the package koffi does not load: ${messageOf(error)}`,
-      'Install it with "npm install koffi@3.3.4"; or choose the backend "wasm", which has the same results.',
-    )
-  },
-})
-
-/** Makes the function that compiles modules. */
-const nativeCompiler =
-  (options: {
-    readonly compiler: CCompiler
-    readonly folder: string
-    readonly limits: CompilerLimits
-    readonly load: Load
-  }): NativeCompiler =>
-  (compiled, memory) =>
-    Effect.gen(function* () {
-      const { compiler, folder, limits, load } = options
-      const names = Object.keys(compiled.programs)
-      const entries = names.flatMap((name) => [exportOf("prepare", name), exportOf("run", name)])
-      const code = cOf(compiled.bytes, entries, compiler.lanes)
-      const file = yield* objectOf(code, compiler, folder, limits)
-      const functions = yield* Effect.try({
-        try: () => load(file, entries.length),
-        catch: (error) => unavailable(`the compiled program did not load (${messageOf(error)})`),
-      })
-      const bytes = new Uint8Array(memory)
-      return Record.map(compiled.programs, (_, name): Functions => {
-        const at = 2 * names.indexOf(name)
-        const [prepare, run] = [functions[at], functions[at + 1]]
-        return { prepare: () => void prepare(bytes), run: () => Number(run(bytes)) }
-      })
-    })
+/** Fails if this machine has no C compiler, or lacks the package `koffi`. */
+export const check: Effect.Effect<void, BackendUnavailable> = Effect.andThen(
+  loader,
+  Effect.asVoid(Effect.suspend(() => findCompiler(usualLimits))),
+)
 
 /** Checks that a program with all kinds of ops has the same bits as on `wasm`, unless the check has passed before. */
 const checked = (

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { cacheIn, isOwnFile, userCache } from "../../../bin/userCache.js"
+import { cacheIn, isOwnFile, privateFolder, userCaches } from "../../../bin/userCache.js"
 import { messageOf } from "../../base/config/text.ts"
 import type { BackendUnavailable } from "./Backend.ts"
 import { type CCompiler, compileFile, type CompilerLimits, unavailable } from "./compiler-node.ts"
@@ -34,14 +34,21 @@ const leftOverMs = 86_400_000
 
 const temporaryPrefix = "compiling-"
 
-/** Opens the folder for compiled programs; if the user can have no private cache, a new one for this process. */
+/**
+ * Opens the folder for compiled programs. If the user has no place for caches, it is a new one for this process. Fails if
+ * others can write to the folder.
+ */
 export const objectsFolder = (caches?: string): Effect.Effect<string, BackendUnavailable> =>
   attempted("there is no private folder for compiled programs", () => {
-    const folder = caches === undefined ? userCache("native") : cacheIn(caches, "native")
-    if (folder !== undefined) return folder
+    try {
+      return cacheIn(caches ?? userCaches(), "native")
+    } catch (error) {
+      const isMissing = error instanceof Error && ("code" in error || error.message.startsWith("HOME is "))
+      if (caches !== undefined || !isMissing) throw error
+    }
     const own = mkdtempSync(join(tmpdir(), "effect-rl-native-"))
     process.once("exit", () => rmSync(own, { recursive: true, force: true }))
-    return own
+    return privateFolder(own)
   })
 
 /** Returns the path of a shared library of the code; compiles it if it is not there, or is damaged. */
@@ -67,19 +74,30 @@ export const objectOf = (
           return file
         })
       })
-    return Effect.acquireUseRelease(
-      attempted("there is no folder for the compiler", () => mkdtempSync(join(folder, temporaryPrefix))),
-      compileIn,
-      (own) => Effect.sync(() => removeFolder(own)),
-    )
+    return inTemporaryFolder(folder, compileIn)
   })
+
+/** Makes a private folder for the files of one compilation; removes it afterwards. */
+export const inTemporaryFolder = <A, E, R>(
+  folder: string,
+  use: (own: string) => Effect.Effect<A, E, R>,
+): Effect.Effect<A, E | BackendUnavailable, R> =>
+  Effect.acquireUseRelease(
+    attempted("there is no folder for the compiler", () => mkdtempSync(join(folder, temporaryPrefix))),
+    use,
+    (own) => Effect.sync(() => removeFolder(own)),
+  )
+
+/** Tells whether a kept library, just before it is loaded, still has the content with which it was kept. */
+export const isAsKept = (file: string): boolean =>
+  isOwnFile(file) && file.endsWith(`-${digestOf(readFileSync(file))}.so`)
 
 /** Returns the path of a kept library whose content is as it was written; removes a damaged one. */
 const existingObject = (folder: string, key: string): string | undefined => {
   try {
     for (const name of readdirSync(folder).filter((one) => one.startsWith(`${key}-`))) {
       const file = join(folder, name)
-      if (isOwnFile(file) && name === `${key}-${digestOf(readFileSync(file))}.so`) {
+      if (isAsKept(file)) {
         utimesSync(file, new Date(), new Date())
         return file
       }
@@ -118,7 +136,7 @@ const removeOld = (folder: string, inUse: string): void => {
   }
 }
 
-const attempted = <A>(missing: string, body: () => A): Effect.Effect<A, BackendUnavailable> =>
+export const attempted = <A>(missing: string, body: () => A): Effect.Effect<A, BackendUnavailable> =>
   Effect.try({
     try: body,
     catch: (error) =>

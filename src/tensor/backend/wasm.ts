@@ -84,7 +84,17 @@ export const make = (
       const { compiled, instance } = loaded
       const native = modules.native && (yield* modules.native(compiled, instance.memory.buffer))
       const { programs } = yield* Effect.acquireRelease(
-        Effect.sync(() => programsOf(specs, loaded, native, helpers)),
+        Effect.sync(() => {
+          const made = programsOf(specs, loaded, native, helpers)
+          const close = modules.opened?.({ ...loaded, ...made, specs, memory: instance.memory })
+          return {
+            ...made,
+            end: Effect.andThen(
+              Effect.sync(() => close?.()),
+              made.end,
+            ),
+          }
+        }),
         ({ end }) => end,
       )
       return programs
@@ -117,7 +127,7 @@ const warnOfFailure = Effect.gen(function* () {
 })
 
 /** Compiles programs to a module, or returns the module that was kept from an earlier time. */
-const moduleOf = <Name extends string>(
+export const moduleOf = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
   options: CompileOptions,
   kept: KeptPrograms | undefined,
@@ -135,6 +145,7 @@ const moduleOf = <Name extends string>(
 /** A module with a memory of its own. */
 interface Loaded<Name extends string> {
   readonly device: string
+  readonly options: CompileOptions
   readonly compiled: CompiledModule<Name>
   readonly module: object
   readonly instance: ReturnType<typeof instantiate<Name>>
@@ -153,18 +164,24 @@ const load = <Name extends string>(
   const options = { sharedFeeds, lanes: modules.lanes(), threads: count, worth, bandSizes }
   const compiled = moduleOf(specs, options, modules.kept)
   const module = modules.module(compiled.bytes)
-  return { device: deviceOf(modules), compiled, module, instance: instantiate(module, compiled) }
+  return { device: deviceOf(modules), options, compiled, module, instance: instantiate(module, compiled) }
 }
 
 /** Makes the programs of a module; `native` has functions that run instead of the module's own. */
 const programsOf = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
   { compiled, device, instance, module }: Loaded<Name>,
-  native: Readonly<Record<Name, Functions>> | undefined,
+  native: Readonly<Record<string, Functions>> | undefined,
   threads: Helpers | undefined,
-): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
+): {
+  readonly programs: Readonly<Record<Name, Program>>
+  readonly end: Effect.Effect<void>
+  readonly runs: Readonly<Record<string, number>>
+  readonly replace: (by: Readonly<Record<string, Functions>>) => void
+} => {
   const { memory, release } = instance
-  const functions = native ?? instance.functions
+  let functions: Readonly<Record<string, Functions>> = native ?? instance.functions
+  const runs: Record<string, number> = Record.map(specs, () => 0)
   /** Waits until the helper threads have ended; undefined if they were never started. */
   let ended: Effect.Effect<void> | undefined
   const end = Effect.suspend(() => {
@@ -178,7 +195,6 @@ const programsOf = <Name extends string>(
 
   const programs = Record.map(specs, (spec, name) => {
     const { divided, feeds, results } = compiled.programs[name]
-    const { prepare, run } = functions[name]
     const own = prepared[name]
     const replaced = changing(spec).map(([state]) => state)
     const affected = Object.entries<ProgramSpec>(specs).flatMap(([other, { state }]) =>
@@ -186,12 +202,14 @@ const programsOf = <Name extends string>(
     )
     let iterations = 1
     const runSync = (): void => {
+      const { prepare, run } = functions[name]
       if (own.stale) {
         prepare()
         own.stale = false
       }
       if (divided) ended ??= threads?.start({ module, memory }, threads.count - 1, threads.failed)
       iterations = run()
+      runs[name]++
       for (const other of affected) other.stale = true
     }
     return programOf(spec, {
@@ -207,5 +225,5 @@ const programsOf = <Name extends string>(
       },
     })
   })
-  return { programs, end }
+  return { programs, end, runs, replace: (by) => void (functions = by) }
 }

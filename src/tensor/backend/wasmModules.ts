@@ -2,7 +2,8 @@
 import { type Effect, Record } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
-import { type CompiledModule, exportOf, type ArrayAddress } from "../graph/wasm/compile.ts"
+import type { ProgramSpec } from "../graph/Program.ts"
+import { type CompiledModule, type CompileOptions, exportOf, type ArrayAddress } from "../graph/wasm/compile.ts"
 import type { Lanes } from "../graph/wasm/function.ts"
 import { releaseExport } from "../graph/wasm/slices.ts"
 import { BackendUnavailable } from "./Backend.ts"
@@ -18,16 +19,30 @@ export interface ModuleCompiler {
   readonly kept?: KeptPrograms | undefined
   /** Compiles programs to machine code that runs instead of the module. If left out, the module runs. */
   readonly native?: NativeCompiler | undefined
+  /** Gets each group of programs whose functions may be replaced later; returns the function that is called at its end. */
+  readonly opened?: ((group: LoadedGroup) => () => void) | undefined
+}
+
+/** A group of programs that runs as WebAssembly, and can be replaced while nothing of it runs. */
+export interface LoadedGroup {
+  readonly specs: Readonly<Record<string, ProgramSpec>>
+  readonly options: CompileOptions
+  readonly compiled: CompiledModule
+  readonly memory: WasmMemory
+  /** Counts the runs of each program. */
+  readonly runs: Readonly<Record<string, number>>
+  /** From here on, programs run by other functions, which compute the same bits in the same memory. */
+  readonly replace: (functions: Readonly<Record<string, Functions>>) => void
 }
 
 /**
  * Compiles the programs of a module to functions that compute the same bits in the module's memory. It fails if this
  * machine cannot compile or load them.
  */
-export type NativeCompiler = <Name extends string>(
-  compiled: Pick<CompiledModule<Name>, "bytes" | "programs">,
+export type NativeCompiler = (
+  compiled: Pick<CompiledModule, "bytes" | "programs">,
   memory: ArrayBufferLike,
-) => Effect.Effect<Readonly<Record<Name, Functions>>, BackendUnavailable>
+) => Effect.Effect<Readonly<Record<string, Functions>>, BackendUnavailable>
 
 /** Keeps the modules of groups of programs. The key is a description of everything that determines the module. */
 export interface KeptPrograms {

@@ -16,7 +16,7 @@ import { type CompiledModule, compile, type ArrayAddress } from "../graph/wasm/c
 import type { Lanes } from "../graph/wasm/function.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { BackendUnavailable, TensorData } from "./Backend.ts"
-import { instantiate, type NativeCompiler, plainModules, viewOf } from "./wasmModules.ts"
+import { type Functions, instantiate, type NativeCompiler, plainModules, viewOf } from "./wasmModules.ts"
 
 /** Compiles the bytes of a WebAssembly module. */
 type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
@@ -40,10 +40,41 @@ export const nativeDifference = (
     const expected = resultsOf(compiled, instantiate(module, compiled))
     const { memory } = instantiate(module, compiled)
     const functions = yield* compileNative(compiled, memory.buffer)
-    return differenceOf(expected, resultsOf(compiled, { memory, functions }))
+    return differenceOf(expected, resultsOf(compiled, { memory, functions: { program: functions["program"] } }))
   })
 
-const checkModule = (options: { readonly lanes: Lanes }) => compile(simplify(checkProgram()), options)
+/**
+ * Describes the first difference between the results of WebAssembly and of a library's functions, for programs with the memory
+ * of a run; undefined if equal. The memory is copied.
+ */
+export const differenceOn = (
+  content: Uint8Array,
+  compiled: CompiledModule,
+  functionsIn: (memory: ArrayBufferLike) => Effect.Effect<Readonly<Record<string, Functions>>, BackendUnavailable>,
+): Effect.Effect<string | undefined, BackendUnavailable> =>
+  Effect.gen(function* () {
+    const module = plainModules.module(compiled.bytes)
+    const [one, other] = [instantiate(module, compiled), instantiate(module, compiled)]
+    for (const { memory } of [one, other]) {
+      new Uint8Array(memory.buffer).set(content)
+      new Uint8Array(memory.buffer).set(compiled.constants.bytes, compiled.constants.address)
+    }
+    const native = yield* functionsIn(other.memory.buffer)
+    for (const [name, { results }] of Object.entries(compiled.programs)) {
+      for (const { prepare, run } of [one.functions[name], native[name]]) {
+        prepare()
+        run()
+      }
+      const read = ({ memory }: Pick<typeof one, "memory">): Results =>
+        new Map(Object.entries({ ...results, ...compiled.state }).map(([key, at]) => [key, viewOf(memory.buffer, at)]))
+      const difference = differenceOf(read(one), read(other))
+      if (difference !== undefined) return difference
+    }
+    return undefined
+  })
+
+/** Compiles the check program. */
+export const checkModule = (options: { readonly lanes: Lanes }) => compile(simplify(checkProgram()), options)
 
 type Results = ReadonlyMap<string, TensorData>
 

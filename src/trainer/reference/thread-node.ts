@@ -2,7 +2,7 @@
 import { Context, Deferred, Effect, Layer, Schema, type Scope } from "effect"
 import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { backendNames } from "../../tensor/backend/names.ts"
-import { programBeside } from "../../spread/workers/start-node.ts"
+import { programBeside } from "../../base/config/programBeside.ts"
 import { makeThread } from "../../spread/workers/thread-node.ts"
 import type { Answer, Question } from "./messages.ts"
 import { ReferenceTask, type ReferenceThread, ReferenceThreads } from "./ReferenceThreads.ts"

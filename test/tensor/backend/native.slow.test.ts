@@ -1,7 +1,7 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect } from "effect"
+import { Effect } from "effect"
 import type { Backend } from "../../../src/tensor/backend/Backend.ts"
 import { usualLimits } from "../../../src/tensor/backend/compiler-node.ts"
 import * as Native from "../../../src/tensor/backend/native-node.ts"
@@ -10,11 +10,9 @@ import { start, until, withFolder, write } from "../../command/cli/effect.ts"
 import { numbers } from "../graph/wasm/support.ts"
 import { layerProgram } from "./layerProgram.ts"
 import { hasNative } from "./nativeAvailable.ts"
+import { answering, compilerIn, hangingIn, isAlive, withVariables, wrongProducts } from "./nativeCompilers.ts"
 
 const isAvailable = await hasNative()
-
-const withVariables = <A, E, R>(variables: Readonly<Record<string, string>>, effect: Effect.Effect<A, E, R>) =>
-  Effect.provideService(effect, ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(variables))
 
 /** Runs a program five times; returns its results and weights. */
 const computedOn = ({ compile }: Backend["Service"]) =>
@@ -27,37 +25,6 @@ const computedOn = ({ compile }: Backend["Service"]) =>
   }).pipe(Effect.scoped)
 
 const objectsIn = (caches: string): ReadonlyArray<string> => readdirSync(join(caches, "effect-rl/native")).toSorted()
-
-/** Writes a compiler that runs these lines of the shell before it compiles; `$source` is the file. Returns its path. */
-const compilerIn = (folder: string, lines: string, flags = ""): string => {
-  const compiler = write(folder, "cc", `#!/bin/sh\nfor source; do :; done\n${lines}\nexec cc "$@" ${flags}\n`)
-  chmodSync(compiler, 0o700)
-  return compiler
-}
-
-/** Lines of the shell that make all products of vectors wrong. */
-const wrongProducts = [
-  'sed \'s/^#define f32x4_mul(.*/#define f32x4_mul(L, a, b) ((a) + (b))/\' "$source" > "$source.new"',
-  'if [ -s "$source.new" ]; then mv "$source.new" "$source"; fi',
-].join("\n")
-
-/** Writes a program of the shell that tells its number and then waits for an hour, with a child that does so, too. */
-const hangingIn = (folder: string): { readonly compiler: string; readonly pids: () => ReadonlyArray<number> } => {
-  const [compiler, list] = [write(folder, "hanging-cc", ""), join(folder, "pids")]
-  writeFileSync(compiler, `#!/bin/sh\nsleep 3600 &\necho $$ $! > "${list}.new"\nmv "${list}.new" "${list}"\nwait\n`)
-  chmodSync(compiler, 0o700)
-  return { compiler, pids: () => (existsSync(list) ? readFileSync(list, "utf8").trim().split(" ").map(Number) : []) }
-}
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    // A process that has ended, and that nobody has waited for, is no longer running.
-    return process.platform !== "linux" || !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))
-  } catch {
-    return false
-  }
-}
 
 describe.skipIf(!isAvailable)("the backend native", () => {
   it("computes the bits of wasm, and keeps what it has compiled; a damaged object is compiled again", () =>
@@ -99,7 +66,7 @@ describe.skipIf(!isAvailable)("the backend native", () => {
   it("says what the compiler says when it fails", () =>
     withFolder(async (folder) => {
       const messages = "program.c: In function 'f':\\nprogram.c:1: error: No space left on device"
-      const compiler = compilerIn(folder, `case "$*" in *-dM*) exec cc "$@";; esac\nprintf "${messages}" >&2\nexit 1`)
+      const compiler = compilerIn(folder, `${answering}printf "${messages}" >&2\nexit 1`)
       const made = withVariables({ CC: compiler }, Effect.flatMap(Native.make({ caches: folder }), computedOn))
       const error = await Effect.runPromise(Effect.flip(made))
       assert.match(error.message, /cc" failed: program.c:1: error: No space left on device/)
@@ -191,19 +158,27 @@ describe.skipIf(!isAvailable)("the backend native", () => {
       await until(() => !pids().some(isAlive))
     }))
 
-  it("leaves no compiler behind when the run is killed", () =>
-    withFolder(async (folder) => {
-      const { compiler, pids } = hangingIn(folder)
-      const config = write(folder, "train.yaml", "env: CartPole-v1\nalgorithm: { name: ppo }\ntotal_steps: 1000\n")
-      const env = { ...process.env, CC: compiler, XDG_CACHE_HOME: folder }
-      const { child, ended } = start(["run", config, "--backend", "native", "--results-dir", folder], undefined, {
-        env,
-      })
-      const outcome = Promise.race([ended, until(() => pids().length > 0)])
-      const early = await outcome
-      assert.isUndefined(early, `the run ended: ${early?.stderr}`)
-      child.kill("SIGKILL")
-      await ended
-      await until(() => !pids().some(isAlive))
-    }))
+  for (const [what, before] of [
+    ["that does not answer", ""],
+    ["that compiles", answering],
+  ] as const)
+    it(`leaves no compiler ${what} behind when the run is killed`, () =>
+      withFolder(async (folder) => {
+        const { compiler, pids } = hangingIn(folder, before)
+        const config = write(
+          folder,
+          "train.yaml",
+          "env: CartPole-v1\nalgorithm: { name: ppo }\ntotal_steps: 1000000000\n",
+        )
+        const env = { ...process.env, CC: compiler, XDG_CACHE_HOME: folder, EFFECT_RL_NATIVE: "1" }
+        const { child, ended } = start(["run", config, "--backend", "native", "--results-dir", folder], undefined, {
+          env,
+        })
+        const outcome = Promise.race([ended, until(() => pids().length > 0)])
+        const early = await outcome
+        assert.isUndefined(early, `the run ended: ${early?.stderr}`)
+        child.kill("SIGKILL")
+        await ended
+        await until(() => !pids().some(isAlive))
+      }))
 })

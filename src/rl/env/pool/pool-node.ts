@@ -24,7 +24,7 @@ import {
 import { merge, part } from "./snapshots.ts"
 import { attempt } from "../../../base/config/attempt.ts"
 import { compileCacheVariable } from "../../../base/config/compile-cache-node.ts"
-import { programBeside } from "../../../spread/workers/start-node.ts"
+import { programBeside } from "../../../base/config/programBeside.ts"
 
 /** A worker thread, and the part of the batch that it steps: `count` envs, starting with env `first`. */
 interface Thread {

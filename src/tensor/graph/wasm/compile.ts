@@ -55,6 +55,8 @@ export interface CompiledModule<Name extends string = string> {
    * `segments` to it.
    */
   readonly shared: { readonly pages: number; readonly segments: ReadonlyArray<Segment> } | undefined
+  /** The table of constants. It is the only part of the memory that differs between modules for registers of other sizes. */
+  readonly constants: Segment
 }
 
 /** Returns the name of an exported function of a program. */
@@ -133,7 +135,7 @@ export const compileAll = <Name extends string>(
   )
   const divides = ({ groups }: Grouped): boolean => threads > 1 && microsecondsOfAll(groups) >= worth.run
   const dividesAny = every.some(divides)
-  const scratchBytes = aligned(Math.max(0, ...every.map((grouped) => scratchOf(grouped, lanes))))
+  const scratchBytes = aligned(Math.max(0, ...every.map(scratchOf)))
   const scratch = { address: reserve((dividesAny ? threads : 1) * scratchBytes), bytes: scratchBytes }
   const turns = dividesAny ? reserve(turnBytes * Math.max(0, ...every.map(sumsIn))) : 0
   const control = dividesAny ? reserve(controlBytes) : 0
@@ -159,7 +161,8 @@ export const compileAll = <Name extends string>(
     return emitProgram(target, divides(grouped) ? slices : undefined, name, grouped, plan.at({ own, temporary, local }))
   })
   slices?.finish(target)
-  target.module.data(poolAddress, target.pool.bytes())
+  const constants = { address: poolAddress, bytes: target.pool.bytes() }
+  target.module.data(constants.address, constants.bytes)
   for (const [name, data] of Object.entries(initialStates)) {
     const place = state[name]
     if (place?.length !== data.length)
@@ -168,7 +171,7 @@ export const compileAll = <Name extends string>(
   }
   const { segments } = target.module
   const shared = dividesAny ? { pages, segments } : undefined
-  return { bytes: target.module.encode(pages, pages, dividesAny), state, programs, shared }
+  return { bytes: target.module.encode(pages, pages, dividesAny), state, programs, shared, constants }
 }
 
 /** Throws if a program has empty tensors. */
@@ -209,15 +212,15 @@ const loweredOf = (spec: ProgramSpec, bandSizes: BandSizes, threads: number): Gr
   return { spec, nodes, groups, stages: [plain(0), plain(1), stagesOf(nodes, of(2), gathered, bandSizes, threads)] }
 }
 
-/** Returns the bytes of scratch memory that the products of a program need. */
-const scratchOf = ({ nodes, stages }: Grouped, lanes: Lanes): number => {
+/** Returns the bytes of scratch memory that the products of a program need, for registers of any size. */
+const scratchOf = ({ nodes, stages }: Grouped): number => {
   const sizes = stages.flat().flatMap(({ bands }) => (bands === undefined ? [] : [bands.size, bands.rows % bands.size]))
   return Math.max(
     0,
     ...nodes.nodes.flatMap(({ inputs, shape, work }) => {
       if (work.kind !== "matmul") return []
       const [m, n] = shape.slice(-2)
-      return [inputs[0].shape[inputs[0].shape.length - 1], ...sizes].map((k) => scratchFor(m, k, n, lanes))
+      return [inputs[0].shape[inputs[0].shape.length - 1], ...sizes].map((k) => scratchFor(m, k, n, 16))
     }),
   )
 }

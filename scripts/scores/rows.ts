@@ -56,12 +56,7 @@ export const rows: ReadonlyArray<Row> = [
     seeds: 5,
     peerEnvs: ["HalfCheetah-v5", "Hopper-v5", "InvertedPendulum-v5"],
   }),
-  ...block({
-    algorithms: ["a2c", "trpo"],
-    envs: bodies,
-    steps: 1_000_000,
-    seeds: 5,
-  }),
+  ...block({ algorithms: ["a2c", "trpo"], envs: bodies, steps: 1_000_000, seeds: 3 }),
   ...block({
     algorithms: ["sac"],
     envs: bodies,
@@ -77,7 +72,12 @@ export const rows: ReadonlyArray<Row> = [
   }),
   ...block({ algorithms: ["tqc", "ddpg"], envs: ["HalfCheetah-v5"], steps: 200_000, seeds: 3 }),
   ...block({ algorithms: ["ppo", "dqn"], envs: games, steps: 5_000_000, seeds: 3 }),
-  ...block({ algorithms: ["rainbow", "qr-dqn"], envs: games.slice(0, 2), steps: 5_000_000, seeds: 3 }),
+  ...block({
+    algorithms: ["rainbow", "qr-dqn", "discrete-sac"],
+    envs: games.slice(0, 2),
+    steps: 5_000_000,
+    seeds: 3,
+  }),
   ...classic("ppo", [100_000, 1_000_000, 1_000_000]),
   ...classic("dqn", [50_000, 100_000, 120_000], ["CartPole-v1", "MountainCar-v0"]),
   ...classic("a2c", [500_000, 500_000, 1_000_000]),
@@ -106,7 +106,7 @@ export const groups: ReadonlyArray<Group> = [
   {
     name: "minatar-two",
     title: "Two games of MinAtar, 5M steps",
-    algorithms: ["ppo", "dqn", "rainbow", "qr-dqn"],
+    algorithms: ["ppo", "dqn", "rainbow", "qr-dqn", "discrete-sac"],
     envs: games.slice(0, 2),
   },
   {

@@ -143,7 +143,10 @@ describe("Presets", () => {
       'unknown preset "dqn/Seven"; dqn has presets for ' +
         Presets.ids.flatMap((id) => (id.startsWith("dqn/") ? id.slice("dqn/".length) : [])).join(", "),
     )
-    assert.match(problem("nothing", "Seven"), /^unknown preset "nothing\/Seven"; expected .*: a2c, ddpg, dqn, .*trpo$/)
+    assert.match(
+      problem("nothing", "Seven"),
+      /^unknown preset "nothing\/Seven"; expected .*: a2c, ddpg, discrete-sac, dqn, .*trpo$/,
+    )
     assert.throws(
       () => Presets.byId("swimmer-v5"),
       /^unknown preset "swimmer-v5"; expected one of a2c\/Swimmer-v5, ddpg.*, trpo\/Swimmer-v5$/,

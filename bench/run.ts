@@ -6,7 +6,9 @@ import { readdirSync } from "node:fs"
 import { availableParallelism, cpus } from "node:os"
 import { parseArgs } from "node:util"
 import { compare, type Comparison, variableOf } from "./against.ts"
+import { type BackendName, backendNames } from "effect-rl/node"
 import type { Bench, Measurement } from "./Bench.ts"
+import { backendNamed, backendVariable } from "./chosenBackend.ts"
 import { kernelsVariable } from "./kernels.ts"
 import { gigaflops, limitOf } from "./limit.ts"
 import { failureOf, measure, type Place, valueOf } from "./measuring.ts"
@@ -23,12 +25,14 @@ const help = `Measures effect-rl.
   npm run bench -- --against NAME=VALUE      with and without that environment variable
   npm run bench -- --against peers           against the programs of other projects (bench/PEERS.md says how to get them)
   npm run bench -- --compare REV [REV]       this folder, or the second revision of git, against the first
+                   [--backend NAME,…]        on each of these backends, such as wasm,native; auto when left out
                    [--rounds N]              how often each of the two is measured, in alternation; 3 when left out
                    [--pin CPUS]              on these processors only, as taskset takes them; 0 for peers when left out
 
 Examples: npm run bench -- --only gae-128x1024 --json
           npm run bench -- --only sac-pendulum-rltools --against EFFECT_RL_WIDE=0
-          npm run bench -- --only ppo-cartpole-cleanrl --compare main~10 --rounds 5`
+          npm run bench -- --only ppo-cartpole-cleanrl --compare main~10 --rounds 5
+          npm run bench -- --only ppo-pendulum-rltools --backend wasm,native --against peers`
 
 /** Prints a problem with the command line in one line, and ends the process. */
 const misused = (message: string): never => {
@@ -52,6 +56,7 @@ const parsed = (() => {
         compare: { type: "string" },
         rounds: { type: "string", default: "3" },
         pin: { type: "string" },
+        backend: { type: "string" },
         list: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },
@@ -90,6 +95,12 @@ const pin = (() => {
   return undefined
 })()
 
+/** The backends on which the benchmarks run; undefined for the one that each chooses itself. */
+const backends: ReadonlyArray<BackendName | undefined> = options.backend?.split(",").map((name) => {
+  const known = backendNamed(name)
+  return known ?? misused(`--backend ${name}: expected one of ${backendNames.join(", ")}`)
+}) ?? [undefined]
+
 const folder = new URL("./benches/", import.meta.url)
 
 /** Loads all benchmarks, each with the name of its file. A file may define several benchmarks. */
@@ -108,8 +119,7 @@ const load = async (): Promise<ReadonlyArray<{ readonly bench: Bench; readonly f
 const shown = (value: number): string =>
   value.toLocaleString("en-GB", { maximumSignificantDigits: Math.abs(value) >= 1000 ? 6 : 4 })
 
-const row = ({ name, unit }: Bench, { value, details = {} }: Measurement): ReadonlyArray<string> => [
-  name,
+const row = ({ unit }: Bench, { value, details = {} }: Measurement): ReadonlyArray<string> => [
   shown(value),
   unit,
   Object.entries(details)
@@ -127,6 +137,14 @@ interface Result extends Figures {
   readonly unit: string
 }
 
+/** Returns the environment variables with which a benchmark runs on a backend. */
+const onBackend = (backend: BackendName | undefined): Readonly<Record<string, string>> =>
+  backend === undefined ? {} : { [backendVariable]: backend }
+
+/** Returns the name of a benchmark in the table. */
+const nameOn = ({ name }: Bench, backend: BackendName | undefined): string =>
+  backend === undefined ? name : `${name} on ${backend}`
+
 /** The other side of a comparison: a program, a revision, or an environment. */
 interface Rival {
   readonly name: string
@@ -140,8 +158,14 @@ interface Revisions {
 }
 
 /** Lists what a benchmark is compared with; empty if nothing was asked for. */
-const rivalsOf = ({ name }: Bench, file: string, { other }: Revisions): ReadonlyArray<Rival> => {
-  const measureIn = async (place: Place): Promise<number> => (await measure(name, file, { ...place, pin })).value
+const rivalsOf = (
+  { name }: Bench,
+  file: string,
+  { other }: Revisions,
+  backend: BackendName | undefined,
+): ReadonlyArray<Rival> => {
+  const measureIn = async ({ variables = {}, ...place }: Place): Promise<number> =>
+    (await measure(name, file, { ...place, variables: { ...onBackend(backend), ...variables }, pin })).value
   if (other !== undefined) return [{ name: `${options.compare}`, measure: () => measureIn({ root: other }) }]
   if (withVariables) return [{ name: `with ${options.against.join(" ")}`, measure: () => measureIn({ variables }) }]
   return peersOf(name).flatMap((peer) => {
@@ -184,7 +208,8 @@ const main = async (revisions: Revisions): Promise<void> => {
   const unknown = wanted.find((name) => !offered.includes(name))
   if (unknown !== undefined) misused(`--only: unknown benchmark "${unknown}"; expected one of ${offered.join(", ")}`)
   const benches = wanted.flatMap((name) => all.filter(({ bench }) => bench.name === name))
-  const nameWidth = Math.max(0, ...wanted.map((name) => name.length))
+  const onBackends = benches.flatMap(({ bench, file }) => backends.map((backend) => ({ bench, file, backend })))
+  const nameWidth = Math.max(0, ...onBackends.map(({ bench, backend }) => nameOn(bench, backend).length))
   if (options.list) {
     for (const {
       bench: { name, unit, about },
@@ -203,26 +228,27 @@ const main = async (revisions: Revisions): Promise<void> => {
   )
   const unitWidth = Math.max(...benches.map(({ bench }) => bench.unit.length))
   const results: Array<Result> = []
-  for (const { bench, file } of benches) {
+  for (const { bench, file, backend } of onBackends) {
     const place = {
       ...(revisions.own === undefined ? {} : { root: revisions.own }),
-      ...(options.kernels && { variables: { [kernelsVariable]: "1" } }),
+      variables: { ...onBackend(backend), ...(options.kernels && { [kernelsVariable]: "1" }) },
       pin,
     }
+    const shownName = nameOn(bench, backend)
     const own = async (): Promise<Measurement> => withShare(await measure(bench.name, file, place), limit)
     const add = async (measuring: Promise<Figures & Measurement>): Promise<void> => {
       try {
         const { details, ...figures } = await measuring
-        const [name, value, unit, more] = row(bench, { ...figures, ...(details && { details }) })
-        print(`${name.padEnd(nameWidth)}  ${value.padStart(11)} ${unit.padEnd(unitWidth)}  ${more}`.trimEnd())
-        results.push({ name, unit, ...figures })
+        const [value, unit, more] = row(bench, { ...figures, ...(details && { details }) })
+        print(`${shownName.padEnd(nameWidth)}  ${value.padStart(11)} ${unit.padEnd(unitWidth)}  ${more}`.trimEnd())
+        results.push({ name: shownName, unit, ...figures })
       } catch (error) {
         const reason = error instanceof Error ? error.message : error
-        print(`${bench.name.padEnd(nameWidth)}  ${"failed".padStart(11)} ${reason}`)
+        print(`${shownName.padEnd(nameWidth)}  ${"failed".padStart(11)} ${reason}`)
         process.exitCode = 1
       }
     }
-    const rivals = rivalsOf(bench, file, revisions)
+    const rivals = rivalsOf(bench, file, revisions, backend)
     if (!isComparison) await add(own())
     for (const rival of rivals) await add(measureAgainst(bench, own, rival))
   }

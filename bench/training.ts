@@ -7,6 +7,7 @@ import type { ProgramSpec } from "../src/tensor/graph/Program.ts"
 import { topologicalOrder } from "../src/tensor/graph/Tensor.ts"
 import { rootsOf } from "../src/tensor/graph/validate.ts"
 import type { Measurement } from "./Bench.ts"
+import { chosenBackend } from "./chosenBackend.ts"
 import { gigaflops } from "./limit.ts"
 import { temporaryFolder } from "./measuring.ts"
 
@@ -71,11 +72,8 @@ export const trainOnce = async (training: Training, name: BackendName, profile?:
 }
 
 /** Measures the env steps per second of a training from start to end, including compilation and recording. */
-export const measureTraining = async (
-  training: Training,
-  name: BackendName = "auto",
-  repeats = 3,
-): Promise<Measurement> => {
+export const measureTraining = async (training: Training, repeats = 3): Promise<Measurement> => {
+  const name = chosenBackend("auto")
   const results: Array<RunResult> = []
   for (let repeat = 0; repeat < repeats; repeat++) results.push(await trainOnce(training, name))
   // A run's own `stepsPerSecond` does not count the time in which it compiles.

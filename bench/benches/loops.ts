@@ -57,6 +57,6 @@ export default Object.entries(trainings).map(([name, training]) =>
     unit: "steps/s",
     higherIsBetter: true,
     about: `${name.split("-")[0].toUpperCase()} as it comes, ${training.totalSteps?.toLocaleString("en")} steps, all included`,
-    run: () => measureTraining({ checkpoint: { everySteps: 0 }, ...training }, "auto", 1),
+    run: () => measureTraining({ checkpoint: { everySteps: 0 }, ...training }, 1),
   }),
 )

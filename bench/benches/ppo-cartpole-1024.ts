@@ -1,6 +1,5 @@
 import { CartPole, Ppo } from "effect-rl"
 import { defineBench } from "../Bench.ts"
-import { chosenBackend } from "../chosenBackend.ts"
 import { measureTraining } from "../training.ts"
 
 export default [
@@ -22,11 +21,6 @@ export default [
     unit: "steps/s",
     higherIsBetter: true,
     about: "PPO on CartPole with 1,024 envs × 128 steps, 4 epochs × 4 minibatches, 64-64 tanh, 1,310,720 steps",
-    run: () =>
-      measureTraining(
-        { env: CartPole.env, numEnvs: 1024, algorithm: Ppo.make(), totalSteps: 1_310_720 },
-        chosenBackend("auto"),
-        1,
-      ),
+    run: () => measureTraining({ env: CartPole.env, numEnvs: 1024, algorithm: Ppo.make(), totalSteps: 1_310_720 }, 1),
   }),
 ]

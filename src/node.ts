@@ -29,6 +29,7 @@ import type { EnvError } from "./base/EnvError.ts"
 import type { ServedEnv } from "./spread/openenv/ServedEnv.ts"
 import type { OpenEnvServersService } from "./spread/openenv/OpenEnvServers.ts"
 import { layer as foreignEnvs } from "./rl/env/foreign/layer-node.ts"
+import { layer as policyHeaders } from "./rl/train/policyHeaders-node.ts"
 import { layer as videos } from "./rl/train/validation/videos-node.ts"
 import { layer as codeRunner } from "./agents/task/code/runner-node.ts"
 import { layer as hubCache } from "./agents/task/hub/cache-node.ts"
@@ -236,6 +237,7 @@ export const platform = Layer.mergeAll(
   codeRunner(),
   foreignEnvs,
   Layer.provide(videos, files),
+  policyHeaders,
   textPrograms,
   openEnvServers,
   agentPrograms,

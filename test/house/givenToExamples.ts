@@ -123,6 +123,7 @@ export declare const run: MlflowRun & TrackedRun
 /** The scripts beside a policy that edge workers run. */
 export declare const scripts: Scripts
 export declare const denseActor: DenseActor
+export declare const onnxBytes: Uint8Array
 
 export declare const spec: SlicedSpec
 export declare const prefill: SlicedSpec

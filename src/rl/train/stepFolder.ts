@@ -20,6 +20,7 @@ import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import { policyFiles } from "../export/policyFiles.ts"
 import { exportedPolicies, type TrainingEnvs } from "./envs.ts"
 import type { Plan } from "./plan.ts"
+import { PolicyHeaders } from "./policyHeaders.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { videoFiles } from "./validation/videos.ts"
 import { animate, makePlayer } from "./validation/rendering.ts"
@@ -63,12 +64,11 @@ export const makeStepFolder = Effect.fnUntraced(function* (
       ...videos,
       [Layout.inStep.weights]: safetensors.encode(weights),
       ...models,
+      ...(yield* headerFile(models[Layout.inStep.onnx], example, fromPath(run.directory)?.commit)),
       ...policyFiles(learner.dense, weights, {
         name: `${plan.algorithm.name} on ${env.id}`,
         environment: env.id,
-        commit: fromPath(run.directory)?.commit ?? "no-hash",
         moments: envs.observationMoments,
-        actionSpace: env.actionSpace,
         example,
       }),
       ...(evaluation === undefined ? {} : { [Layout.inStep.evaluation]: encodeEvaluation(evaluation) }),
@@ -76,6 +76,17 @@ export const makeStepFolder = Effect.fnUntraced(function* (
     return folder
   })
   return write
+})
+
+/** Returns the policy as a header of C; no file if there is none, or if the run has separate policies. */
+const headerFile = Effect.fnUntraced(function* (
+  onnx: Uint8Array | undefined,
+  example: Float32Array,
+  commit = "no-hash",
+): Effect.fn.Return<Readonly<Record<string, Uint8Array>>> {
+  const { header } = yield* PolicyHeaders
+  const text = onnx === undefined ? undefined : yield* header(onnx, { commit, example })
+  return text === undefined ? {} : { [Layout.inStep.header]: utf8.encode(text) }
 })
 
 /** Writes the env's code that renders its states in a browser, if it has any, once for all step folders of the run. */

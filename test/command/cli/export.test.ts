@@ -28,7 +28,10 @@ describe("effect export", () => {
       assert.deepEqual(decode(await exported("safetensors", "--step", "1024")), decode(readFileSync(weights)))
       const policy = await ort.InferenceSession.create(await exported("onnx"))
       assert.deepEqual(policy.outputNames, ["actions", "logits", "value"])
-      assert.match((await exported("h")).toString(), /evaluate\(const float/)
+      assert.match(
+        (await exported("h")).toString(),
+        /void effect_policy_act\(const float \*observation, int32_t \*action\)/,
+      )
       assert.strictEqual((await exported("h5")).subarray(1, 4).toString(), "HDF")
       const csv = (await exported("csv")).toString().trim().split("\n")
       assert.strictEqual(csv[0], "step,runs,mean,std,median,iqm,low,high")
@@ -107,13 +110,13 @@ describe("effect export", () => {
       const file = write(folder, "train.ts", own)
       const { runDir } = resultOf(await effect(["run", file, "--quiet", "--json"], folder))
       rmSync(file)
-      for (const format of ["onnx", "safetensors"]) {
+      for (const format of ["onnx", "safetensors", "h"]) {
         const done = await effect(["export", runDir, "--to", format, "--out", `policy.${format}`], folder)
         assert.strictEqual(done.code, 0, done.stderr)
       }
       const checkpoint = join(folder, runDir, "checkpoints", "latest")
       assert.deepEqual(readFileSync(join(folder, "policy.onnx")), readFileSync(join(checkpoint, "policy.onnx")))
-      const refused = await effect(["export", runDir, "--to", "h"], folder)
+      const refused = await effect(["export", runDir, "--to", "h5"], folder)
       assert.include(refused.stderr, "my-pole")
     }))
 
@@ -209,7 +212,12 @@ describe("effect export", () => {
       const empty = join(folder, "empty")
       mkdirSync(empty)
       for (const [args, message] of [
-        [[run, "--to", "h"], "--to h only works with policies that have only dense layers, and the policy of "],
+        [[run, "--to", "h5"], "RLtools has no LSTM layer (its gru layer computes something else); use --to h, onnx"],
+        [
+          [run, "--to", "h", "--prefix", "a;b"],
+          "prefix: expected up to 40 small letters, digits and single underscores",
+        ],
+        [[run, "--to", "onnx", "--prefix", "left"], "--prefix only works with --to h"],
         [[run, run, "--to", "h5"], "--to h5: expected one run, found 2"],
         [[run, "--to", "gif", "--episodes", "0"], '--episodes: "0". Expected: a value between 1 and 100000'],
         [[run, "--to", "csv", "--speed", "9"], "--speed only works with --to gif and mp4"],

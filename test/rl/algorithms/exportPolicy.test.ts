@@ -24,7 +24,7 @@ import { make as moments } from "../../../src/rl/env/RunningMoments.ts"
 import * as Normalise from "../../../src/rl/env/Normalise.ts"
 import { sizeOf } from "../../../src/rl/env/Space.ts"
 import { evaluate } from "../../../src/rl/export/DenseActor.ts"
-import { boundsOf, denseActor } from "../../../src/rl/export/policyFiles.ts"
+import { denseActor } from "../../../src/rl/export/policyFiles.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 import { withFolder } from "../../command/cli/effect.ts"
 import { courier } from "../env/courier.ts"
@@ -107,12 +107,14 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
           assert.isAbove(new Set(outputs.map(String)).size, 1)
           if (learner.dense === undefined) return assert.isTrue(/memory|images/.test(name))
           // And as plain numbers, for the files that need no runtime at all.
-          const actor = {
-            ...denseActor(learner.dense, yield* learner.weights, size),
-            bounds: boundsOf(actionSpace, learner.dense),
-          }
+          const actor = denseActor(learner.dense, yield* learner.weights, size)
+          const { scaled = false } = learner.dense
           for (const [index, observation] of observations.entries()) {
-            const outputs = Array.from(evaluate(actor, Float32Array.from(observation)))
+            const outputs = Array.from(evaluate(actor, Float32Array.from(observation)), (value, at) => {
+              if (actionSpace._tag !== "Box") return value
+              const [low, high] = [actionSpace.low[at], actionSpace.high[at]]
+              return scaled ? (value * (high - low)) / 2 + (high + low) / 2 : Math.min(Math.max(value, low), high)
+            })
             const action = actionSpace._tag === "Discrete" ? [outputs.indexOf(Math.max(...outputs))] : outputs
             for (const [at, value] of action.entries()) assert.closeTo(value, expected[index][at], 1e-4)
           }

@@ -9,6 +9,7 @@ import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
 import * as Pendulum from "../../../src/rl/env/classic/Pendulum.ts"
 import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
 import { RunOptions } from "../../../src/run/RunOptions.ts"
+import { layer as policyHeaders } from "../../../src/rl/train/policyHeaders-node.ts"
 import { keep } from "./inMemory.ts"
 
 type Input = Parameters<typeof keep>[0]
@@ -118,16 +119,16 @@ describe("a step that somebody wants to see", () => {
     () =>
       Effect.forEach([Ppo.make({ nsteps: 16, minibatches: 1 }), Sac.make(), Td3.make()], (algorithm) =>
         Effect.gen(function* () {
-          const { files } = yield* wanted(
-            { ...short, env: Pendulum.env, normalize: {}, algorithm, totalSteps: 64 },
-            [1],
-          )
+          const training = { ...short, env: Pendulum.env, normalize: {}, algorithm, totalSteps: 64 }
+          const { files } = yield* Effect.provide(wanted(training, [1]), policyHeaders)
           const [folder] = [...files.keys()].flatMap((path) => /^(steps\/\d+\/)checkpoint\.h$/.exec(path)?.[1] ?? [])
           const text = new TextDecoder().decode(files.get(`${folder}checkpoint.h`))
           const [{ trajectory }] = JSON.parse(
             gunzipSync(files.get(`${folder}trajectories.json.gz`) ?? new Uint8Array()).toString(),
           )
-          const example = Number.parseFloat(/float output\[1\] = \{\s*([^,f]+)/.exec(text)?.[1] ?? "")
+          const example = Number.parseFloat(
+            /float effect_policy_example_action\[3\] = \{\s*([^,f]+)/.exec(text)?.[1] ?? "",
+          )
           assert.closeTo(example, trajectory[0].action[0], 1e-5, algorithm.name)
           assert.isAbove(Math.abs(example), 1e-4)
         }),

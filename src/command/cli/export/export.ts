@@ -49,7 +49,7 @@ const flags = {
     ...episodeFormats,
   ]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv, svg, png or pdf for learning curves, one for each argument or for each group of seeds in it; gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases; atif for a folder with the episodes of a language-model agent as trajectories, inspect for one with logs of Inspect",
+      "The format (required): onnx, h5 (for RLtools), h (C and C++, for any program) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv, svg, png or pdf for learning curves, one for each argument or for each group of seeds in it; gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases; atif for a folder with the episodes of a language-model agent as trajectories, inspect for one with logs of Inspect",
     ),
   ),
   out: text(
@@ -59,6 +59,7 @@ const flags = {
   ),
   label: texts("label", "name", "With curves: the name of a curve in the legend, once for each in their order"),
   title: text("title", "text", "With curves: the title of the figure (default: the name of the runs)"),
+  prefix: text("prefix", "name", "With h: the beginning of all names in the header (default: effect_policy)"),
   step: number("step", "countOrNone", "The checkpoint of this step (default: the newest)"),
   episodes: number(
     "episodes",
@@ -73,7 +74,7 @@ const flags = {
   file: text(
     "file",
     "file",
-    "The module that made the run, if its env, algorithm or demonstrations are your own; onnx and safetensors need none",
+    "The module that made the run, if its env, algorithm or demonstrations are your own; onnx, h and safetensors need none",
   ),
   trust: trustFlag,
 }
@@ -86,7 +87,7 @@ export const exporting = subcommand(
       "folder; or the whole run for MLflow or Weights & Biases.",
     examples: {
       "effect export latest --to onnx --out policy.onnx": "The policy for any ONNX Runtime",
-      "effect export ppo/0001 --to h": "The policy as one C++ header without dependencies",
+      "effect export ppo/0001 --to h": "The policy as one header of C without dependencies",
       "effect export latest --to worker --out cartpole": "The policy as an edge worker: npx wrangler deploy",
       "effect export results/…/run_letters --to model": "A trainer's language model in a folder of its own",
       "effect export results/…/CartPole-v1_ppo --to svg": "The learning curve over all seeds",
@@ -108,6 +109,7 @@ export const exporting = subcommand(
       const flag = input.label.length > 0 ? "label" : Option.isSome(input.title) ? "title" : undefined
       if (flag !== undefined) return yield* usageError(`--${flag} only works with --to ${curveFormats.join(", ")}`)
     }
+    if (to !== "h" && Option.isSome(input.prefix)) return yield* usageError("--prefix only works with --to h")
     if (!isMovie(to)) {
       const flag = (["episodes", "speed"] as const).find((name) => Option.isSome(input[name]))
       if (flag !== undefined) return yield* usageError(`--${flag} only works with --to gif and mp4`)
@@ -158,7 +160,7 @@ const exportRuns = Effect.fnUntraced(function* (input: FlagValues<typeof flags>,
   }
   const contents = isMovie(to)
     ? yield* movieFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, input, to)
-    : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
+    : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to, Option.getOrUndefined(input.prefix))
   const out = Option.getOrElse(input.out, () => `${nameFor(runs[0])}.${to}`)
   yield* writeFile(out, contents)
   yield* writeOut(`${out}\n`)

@@ -3,12 +3,17 @@ import { join } from "node:path"
 import { Effect, Layer, type Option } from "effect"
 import type { Plain } from "../../../base/config/Config.ts"
 import { backend, envPool, platform } from "../../../node.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
 import * as Checkpoint from "../../../run/Checkpoint.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { foldersOnDisk, savedAt } from "../../../run/savedAt.ts"
 import { Recorder } from "../../../run/record/Recorder.ts"
 import { onDisk } from "../../../run/store/FileTree.ts"
+import { fromPath } from "../../../run/identifier.ts"
 import { RunStore } from "../../../run/store/RunStore.ts"
+import { policyHeader } from "../../../rl/export/policyHeader.ts"
+import { missingInRlTools } from "../../../rl/export/rltoolsLayers.ts"
+import { decodePolicy } from "../../../rl/policy/decodePolicy.ts"
 import { validate, type CheckpointExtras } from "../../../rl/train/validate.ts"
 import { scripts } from "../../../rl/export/worker/scripts-node.ts"
 import { workerFiles } from "../../../rl/export/worker/workerFiles.ts"
@@ -52,9 +57,10 @@ export const restored = Effect.fnUntraced(function* (
   return { policy, film, files: store.files }
 })
 
-/** The formats that are already files of a checkpoint, with the files' names. They contain the policy, or all weights. */
+/** The formats that are made of one file of a checkpoint, with the files' names. They contain the policy, or all weights. */
 const inCheckpoint: Partial<Readonly<Record<PolicyFormat, string>>> = {
   onnx: Layout.inCheckpoint.policy,
+  h: Layout.inCheckpoint.policy,
   safetensors: Layout.inCheckpoint.weights,
 }
 
@@ -63,18 +69,40 @@ const inCheckpoint: Partial<Readonly<Record<PolicyFormat, string>>> = {
  * code of the run. The other formats are files in the folder of a step, so this writes that folder to a store in memory and
  * takes the file from there.
  */
-export const policyFile = Effect.fnUntraced(function* (wanted: PolicyChoice, format: PolicyFormat) {
+export const policyFile = Effect.fnUntraced(function* (
+  wanted: PolicyChoice,
+  format: PolicyFormat,
+  /** The beginning of all names in a header. */
+  prefix?: string,
+) {
   const name = inCheckpoint[format]
   const saved = yield* checkpointFile(wanted, format, name)
-  if (saved !== undefined) return saved
+  if (saved !== undefined && format === "h") return yield* headerOf(wanted.run, saved, prefix)
+  if (saved !== undefined) return saved.bytes
   if (name !== undefined) return yield* usageError(`--to ${format}: ${wanted.run} has no policy that can be exported`)
   const { files } = yield* restored(wanted, { ...noValidation, "render.episodes": 1 }, { writesStepFolder: true })
   const file = [...files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
   if (file !== undefined) return file[1]
+  const policy = yield* checkpointFile(wanted, format, Layout.inCheckpoint.policy)
+  const missing = policy === undefined ? undefined : yield* missingLayer(policy)
   return yield* usageError(
-    `--to ${format} only works with policies that have only dense layers, and the policy of ${wanted.run} has others; use --to onnx or safetensors`,
+    `--to ${format}: ${wanted.run}: RLtools has no ${missing ?? "layers for the network of this policy"}; use --to h, onnx or safetensors`,
   )
 })
+
+/** Names what the policy of a checkpoint has that RLtools lacks. */
+const missingLayer = ({ bytes, path }: SavedFile) =>
+  decodePolicy(bytes, path).pipe(
+    Effect.map(({ about, programs }) => missingInRlTools(programs.main, about)),
+    Effect.catchTag("PolicyError", ({ message }) => usageError(`--to h5: ${message}`)),
+  )
+
+/** Returns the policy of a checkpoint as a header of C. */
+const headerOf = (run: string, { bytes, path }: SavedFile, prefix: string | undefined) =>
+  policyHeader(bytes, { path, commit: fromPath(run)?.commit, prefix }).pipe(
+    Effect.map((text) => utf8.encode(text)),
+    Effect.catchTag("PolicyError", ({ message }) => usageError(`--to h: ${message}`)),
+  )
 
 /** Returns the files of a folder from which an edge worker with the policy is deployed. */
 export const workerFolder = Effect.fnUntraced(function* (wanted: PolicyChoice, name: string) {
@@ -87,8 +115,13 @@ export const workerFolder = Effect.fnUntraced(function* (wanted: PolicyChoice, n
 /** The settings that switch off validations and callbacks, because their envs and code may be part of the user's program. */
 const noValidation = { "validation.everySteps": 0, "validation.envs": [], "render.everySteps": 0, callbacks: [] }
 
+interface SavedFile {
+  readonly bytes: Uint8Array
+  readonly path: string
+}
+
 /**
- * Returns the bytes of the checkpoint's file with this name; undefined if there is none. Fails if the checkpoint has separate
+ * Returns the checkpoint's file with this name; undefined if there is none. Fails if the checkpoint has separate
  * policies instead, because a file of the format `format` holds only one.
  */
 const checkpointFile = Effect.fnUntraced(function* ({ run, step }: PolicyChoice, format: string, name?: string) {
@@ -99,7 +132,9 @@ const checkpointFile = Effect.fnUntraced(function* ({ run, step }: PolicyChoice,
     return file === name
   })
   const bytes = name === undefined ? undefined : files[name]
-  if (bytes !== undefined || separate.length === 0) return bytes
+  if (bytes !== undefined && name !== undefined)
+    return { bytes, path: `${pathOf(checkpoint)}/${name}` } satisfies SavedFile
+  if (separate.length === 0) return undefined
   return yield* usageError(
     `--to ${format} writes one policy, but this run has separate ones; copy ${separate.join(" or ")} from ${pathOf(checkpoint)}`,
   )

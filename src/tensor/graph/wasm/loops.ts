@@ -22,6 +22,7 @@ import {
   isCarried,
   type Nest,
   planned,
+  vectorsTogether,
 } from "./nest.ts"
 
 /** An array with its offset, a local variable that loops change. The address of an element is base + offset. */
@@ -93,7 +94,7 @@ const orderOf = (f: FunctionBuilder, wholeNest: Nest, elements: number | undefin
   const divided = elements === undefined ? undefined : divisionOf(nest, along)
   const dims = elements === undefined || divided === undefined ? nest.dims : nest.dims.with(divided.d, elements)
   const carriesLanes = along >= 0 && isCarried(nest, along)
-  const registers = (nest.weight ?? 0) > 40 || nest.reads.length + nest.writes.length > 8 ? 2 : 4
+  const registers = vectorsTogether(nest)
   /** Whether each lane has a reduction of its own, whose value stays in a register. */
   const reducesLanes = nest.carry !== undefined && nest.carry.scan === undefined && !carriesLanes && along >= 0
   const widest = !carriesLanes && !reducesLanes ? (registers * f.target.lanes) / 4 : registers

@@ -199,7 +199,9 @@ export const lower = (spec: ProgramSpec) => {
   const results = new Set([...outputs.values(), ...nextNodes.values(), ...stacked.values()])
   if (continueWhile !== undefined) results.add(continueWhile)
   const nodes: ReadonlyArray<Node> = build.nodes
-  return { nodes, inputs, states, outputs, nexts: nextNodes, stacked, continueWhile, results }
+  /** Returns where a tensor's numbers are. Only what groups store is in memory. */
+  const refOfTensor = (tensor: Tensor): Ref => refOf(refs, tensor)
+  return { nodes, inputs, states, outputs, nexts: nextNodes, stacked, continueWhile, results, refOf: refOfTensor }
 }
 
 const refOf = (refs: ReadonlyMap<Tensor, Ref>, tensor: Tensor): Ref => {

@@ -10,6 +10,26 @@
 import type { FunctionBuilder } from "./function.ts"
 import { callFor, f32, f32x4, f64, f64x2, i32x4, type V128, v128 } from "../../wasm/instructions.ts"
 import { powFunction } from "./pow.ts"
+import {
+  cosineSeries,
+  expHigh,
+  expLow,
+  expSeries,
+  halfPiHigh,
+  halfPiLow,
+  ln2High,
+  ln2Low,
+  logarithmSeries,
+  rootHalfBits,
+  roundingMagic,
+  roundingMagicBits,
+  sineSeries,
+  smallestNormal,
+  softplusSeries,
+  tanhFarthest,
+  tanhP,
+  tanhQ,
+} from "./coefficients.ts"
 
 /** A few vectors of four lanes; all blocks in one computation have the same length. */
 export type Block = ReadonlyArray<V128>
@@ -49,12 +69,12 @@ const select = (f: FunctionBuilder, mask: Block, then: Block, otherwise: Block):
  * [−1, 1]. Q's highest coefficient is 1; the lowest of P and Q are equal, so that tanh x = x for tiny x.
  */
 export const tanh = (f: FunctionBuilder, x: Block): Block => {
-  const farthest = constant(f, 9.25 ** 2, x)
+  const farthest = constant(f, tanhFarthest, x)
   const u = x.map((v, i) => f.let(f32x4.pmin(f32x4.mul(v, v), farthest[i])))
-  const p = polynomial(f, u, [0.017812181264162064, 25.75598907470703, 4214.75146484375, 158868.578125, 1182110.875])
+  const p = polynomial(f, u, tanhP)
   const numerator = apply2(f, f32x4.mul, x, p)
-  let q = apply2(f, f32x4.add, u, constant(f, 402.03887939453125, u))
-  for (const coefficient of [30901.90625, 552905.5, 1182110.875]) {
+  let q = apply2(f, f32x4.add, u, constant(f, tanhQ[0], u))
+  for (const coefficient of tanhQ.slice(1)) {
     q = multiplyAdd(f, q, u, constant(f, coefficient, u))
   }
   const one = constant(f, 1, x)
@@ -62,23 +82,17 @@ export const tanh = (f: FunctionBuilder, x: Block): Block => {
   return numerator.map((v, i) => f.let(f32x4.pmax(f32x4.pmin(f32x4.div(v, q[i]), one[i]), minusOne[i])))
 }
 
-const roundingMagic = 12582912 // 1.5 · 2²³: after adding it, the low bits of the float are the nearest integer
-const roundingMagicBits = 0x4b400000
-const ln2High = 0.693359375 // ln 2 = ln2High + ln2Low, where n · ln2High is exact for the exponents n of floats
-const ln2Low = -2.1219444e-4
-
 /** Computes eˣ = 2ⁿ · e^r with |r| ≤ ln 2 / 2. Multiplies by 2ⁿ in two steps, for correct overflow and denormals. */
 export const exp = (f: FunctionBuilder, x: Block): Block => {
-  // Above 89 the result is ∞ in float32, and below −104 it is 0.
-  const high = constant(f, 89, x)
-  const low = constant(f, -104, x)
+  const high = constant(f, expHigh, x)
+  const low = constant(f, expLow, x)
   const t = x.map((v, i) => f.let(f32x4.pmax(f32x4.pmin(v, high[i]), low[i])))
   const magic = constant(f, roundingMagic, x)
   const shifted = multiplyAdd(f, t, constant(f, Math.LOG2E, x), magic)
   const n = apply2(f, f32x4.sub, shifted, magic)
   const reduced = multiplyAdd(f, n, constant(f, -ln2High, x), t)
   const r = multiplyAdd(f, n, constant(f, -ln2Low, x), reduced)
-  const p = polynomial(f, r, [0.001395049155689776, 0.008368889801204205, 0.04166620597243309, 0.166665181517601, 0.5])
+  const p = polynomial(f, r, expSeries)
   const one = constant(f, 1, x)
   const square = apply2(f, f32x4.mul, r, r)
   const fraction = apply2(f, f32x4.add, multiplyAdd(f, p, square, r), one)
@@ -90,16 +104,11 @@ export const exp = (f: FunctionBuilder, x: Block): Block => {
   return fraction.map((v, i) => f.let(f32x4.mul(f32x4.mul(v, first[i]), second[i])))
 }
 
-const logarithmSeries = [
-  -0.07859612256288528, 0.12881647050380707, -0.13128754496574402, 0.14181192219257355, -0.16624553501605988,
-  0.2000228613615036, -0.25000810623168945, 0.33333316445350647,
-]
-
 /** Computes log x from x = 2ᵉ · (1 + s) with 1 + s between √½ and √2; denormals are scaled up first. */
 export const log = (f: FunctionBuilder, x: Block): Block => {
-  const tiny = apply2(f, f32x4.lt, x, constant(f, 1.1754943508222875e-38, x))
+  const tiny = apply2(f, f32x4.lt, x, constant(f, smallestNormal, x))
   const scaled = select(f, tiny, apply2(f, f32x4.mul, x, constant(f, 8388608, x)), x)
-  const rootBits = word(f, 0x3f3504f3, x)
+  const rootBits = word(f, rootHalfBits, x)
   const e = scaled.map((v, i) => f.let(i32x4.shrS(i32x4.sub(v, rootBits[i]), 23)))
   const mantissa = scaled.map((v, i) => f.let(i32x4.sub(v, i32x4.shl(e[i], 23))))
   const s = apply2(f, f32x4.sub, mantissa, constant(f, 1, x))
@@ -134,17 +143,11 @@ export const softplus = (f: FunctionBuilder, x: Block): Block => {
   const two = constant(f, 2, x)
   const s = e.map((v, i) => f.let(f32x4.div(v, f32x4.add(v, two[i]))))
   const z = apply2(f, f32x4.mul, s, s)
-  const coefficients = [
-    0.24301671981811523, 0.21427477896213531, 0.28616899251937866, 0.3999887704849243, 0.6666667461395264,
-  ]
-  const p = polynomial(f, z, coefficients)
+  const p = polynomial(f, z, softplusSeries)
   const series = multiplyAdd(f, apply2(f, f32x4.mul, z, s), p, apply2(f, f32x4.add, s, s))
   const zero = constant(f, 0, x)
   return x.map((v, i) => f.let(f32x4.add(f32x4.pmax(v, zero[i]), series[i])))
 }
-
-const halfPiHigh = 1.5707963267341256 // the upper 33 bits of π/2: products with integers below 2²⁰ are exact
-const halfPiLow = 6.077100506506192e-11
 
 /**
  * Computes sine (`shift` 0) or cosine (`shift` 1). The nearest multiple of π/2 is subtracted in double precision, which
@@ -174,9 +177,9 @@ const sine =
       const r = f.let(f32x4.pmax(f32x4.pmin(joined, f.constant(0.8)), f.constant(-0.8)))
       const q = f.let(i32x4.add(v128.shuffle(low.quadrant, high.quadrant, [0, 1, 4, 5]), f.word(shift)))
       const u = [f.let(f32x4.mul(r, r))]
-      const s = polynomial(f, u, [-0.00019516977772582322, 0.008332176133990288, -0.16666655242443085])[0]
+      const s = polynomial(f, u, sineSeries)[0]
       const sinR = f.let(f32x4.add(r, f32x4.mul(f32x4.mul(r, u[0]), s)))
-      const c = polynomial(f, u, [2.4438089894829318e-5, -0.0013887364184483886, 0.04166664555668831])[0]
+      const c = polynomial(f, u, cosineSeries)[0]
       const halved = f32x4.sub(f.constant(1), f32x4.mul(f.constant(0.5), u[0]))
       const cosR = f.let(f32x4.add(halved, f32x4.mul(f32x4.mul(u[0], u[0]), c)))
       const odd = f.let(i32x4.ne(v128.and(q, f.word(1)), f.word(0)))

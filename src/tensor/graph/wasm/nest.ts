@@ -114,6 +114,13 @@ const chooseLanes = (nest: NestShape): number => {
   return best
 }
 
+/**
+ * Returns how many vectors of a nest's elements are computed together. If the lanes of vectors are parts of one reduction, this
+ * is also the number of vectors of partial sums, so it decides the order of the additions.
+ */
+export const vectorsTogether = ({ weight = 0, reads, writes }: NestShape): number =>
+  weight > 40 || reads.length + writes.length > 8 ? 2 : 4
+
 /** Returns the bits of the value that a reduction starts with, such as 0 for a sum and −∞ for a maximum. */
 export const identity = ({ fn, write: { dtype } }: Carry): number => {
   if (fn === "sum") return 0

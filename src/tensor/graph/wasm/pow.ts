@@ -3,6 +3,7 @@
  * it is needed. Its parameters and its result are doubles; rounded to single precision, the result is off by less than one
  * unit in the last place.
  */
+import { atanhSeries, exp2Series, rootHalfBits64 } from "./coefficients.ts"
 import { FunctionBuilder, type FunctionTarget } from "./function.ts"
 import { choose, type F64, f64, i32, i64 } from "../../wasm/instructions.ts"
 
@@ -11,19 +12,6 @@ const horner = (f: FunctionBuilder, x: F64, coefficients: ReadonlyArray<number>)
   for (const coefficient of coefficients.slice(1)) f.emit(sum.set(f64.add(f64.mul(sum, x), f64.const(coefficient))))
   return sum
 }
-
-/** The coefficients of atanh(s), by which log m = 2 atanh(s) is computed, from the highest power: 1/15, 1/13, … 1. */
-const atanhSeries = [15, 13, 11, 9, 7, 5, 3, 1].map((k) => 1 / k)
-
-/** The coefficients of 2ˣ, which are (ln 2)ⁿ / n!, from n = 11 down. */
-const exp2Series = ((): ReadonlyArray<number> => {
-  const terms: Array<number> = []
-  for (let n = 0, term = 1; n <= 11; n++) {
-    terms.unshift(term)
-    term = (term * Math.LN2) / (n + 1)
-  }
-  return terms
-})()
 
 /** Returns the index of the power function in the module; the first call adds the function. */
 export const powFunction = (target: FunctionTarget): number => {
@@ -37,9 +25,8 @@ export const powFunction = (target: FunctionTarget): number => {
   const a = f.let(f64.abs(x))
 
   // Split a = 2^e · m, with m between √½ and √2, by its bits (no float32 is denormal as a double); s = (m−1) / (m+1).
-  const rootHalf = 0x3fe6a09e667f3bcdn
   const bits = f.let(i64.reinterpret(a))
-  const e = f.let(i64.shrS(i64.sub(bits, i64.const(rootHalf)), i64.const(52n)))
+  const e = f.let(i64.shrS(i64.sub(bits, i64.const(rootHalfBits64)), i64.const(52n)))
   const m = f.let(f64.reinterpret(i64.sub(bits, i64.shl(e, i64.const(52n)))))
   const s = f.let(f64.div(f64.sub(m, f64.const(1)), f64.add(m, f64.const(1))))
   const series = horner(f, f.let(f64.mul(s, s)), atanhSeries)

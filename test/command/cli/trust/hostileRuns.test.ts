@@ -12,7 +12,7 @@ const commands = {
     ...commands.agents(run),
     ["run", `${run}/config.yaml`, "--seeds", "1..2"],
     ["run", "training.yaml", "--resume", run, "--name", "evil"],
-    ...["h", "h5", "worker", "gif"].map((format) => ["export", run, "--to", format]),
+    ...["h5", "worker", "gif"].map((format) => ["export", run, "--to", format]),
   ],
   agents: (run: string): ReadonlyArray<ReadonlyArray<string>> => [
     ["eval", run],

@@ -49,7 +49,7 @@ describe("a run of one's own code", () => {
           ? []
           : [
               ["eval", run],
-              ["export", run, "--to", "h"],
+              ["export", run, "--to", "h5"],
             ]
       for (const args of [["replay", run], ...players]) {
         const { stderr: message } = await effect(args)

@@ -67,6 +67,7 @@ export const guide: ReadonlyArray<Topic> = [
       multirun: "Train a small model",
       "algorithms/tokens": "Objectives on tokens",
       serve: "Serve a model",
+      models: "Families of models",
     },
   },
   {

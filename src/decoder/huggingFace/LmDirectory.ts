@@ -23,7 +23,6 @@ import type { ChatTemplate } from "../../base/tokens/ChatTemplate.ts"
 import { misfit, type Tokenizer } from "../../base/tokens/Tokenizer.ts"
 import { load, type TokenizerFolder } from "../../base/tokens/TokenizerFolder.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
-import { parametersOf } from "../networks/parameters.ts"
 import {
   decodeModelConfig,
   encodeModelConfig,
@@ -32,7 +31,13 @@ import {
   TokenIds,
   type WeightType,
 } from "./ModelConfig.ts"
-import { type FileContents, type FolderWriter, type ModelWeights, openWeights, weightFiles } from "./modelWeights.ts"
+import {
+  type FileContents,
+  type FolderWriter,
+  type ModelWeights,
+  modelWeightFiles,
+  openWeights,
+} from "./modelWeights.ts"
 
 /** The sampling settings in `generation_config.json`; keys that the file lacks are left out. */
 export interface GenerationDefaults {
@@ -168,7 +173,7 @@ export const filesOf = Effect.fnUntraced(function* (
   const config = yield* encodeModelConfig({ decoder, weightType: type, bosId, eosIds, padId, json })
   const generation = { bos_token_id: bosId, eos_token_id: config.eos_token_id, pad_token_id: padId }
   return {
-    ...(yield* weightFiles(weights, parametersOf(decoder), type, { maxShardBytes })),
+    ...(yield* modelWeightFiles(decoder, weights, type, { maxShardBytes })),
     [modelFiles.generationConfig]: utf8.encode(prettyJson(generation)),
     ...otherFiles,
     [modelFiles.config]: utf8.encode(prettyJson(config)),

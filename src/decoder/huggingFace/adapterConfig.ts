@@ -13,7 +13,7 @@ import {
   headName,
   type Projection,
   projectionName,
-  projections,
+  projectionsOf,
 } from "../networks/parameters.ts"
 import { highest } from "../../base/statistics/extremes.ts"
 
@@ -102,17 +102,19 @@ const moduleOf = (parameter: string): string => parameter.replace(/\.weight$/, "
 const targetsOf = Effect.fnUntraced(function* (
   target: string | ReadonlyArray<string>,
   path: string,
-  { layers, tiedEmbeddings }: DecoderConfig,
+  decoder: DecoderConfig,
 ) {
+  const { layers, tiedEmbeddings } = decoder
+  const own = projectionsOf(decoder)
   const wrong = (problem: string) => ConfigError.at({ source: path }, "target_modules", problem)
-  if (target === "all-linear") return projections
+  if (target === "all-linear") return own
   const others = [embeddingName, finalNormName, ...(tiedEmbeddings ? [] : [headName])].map(moduleOf)
-  const longestName = highest([...others, ...projections.map((one) => projectionName(layers, one))].map(lengthOf))
+  const longestName = highest([...others, ...own.map((one) => projectionName(layers, one))].map(lengthOf))
   const matches = yield* matcherOf(target, longestName, wrong)
   const other = others.find(matches)
-  if (other !== undefined) return yield* wrong(`expected some of ${projections.join(", ")}, found ${other}`)
+  if (other !== undefined) return yield* wrong(`expected some of ${own.join(", ")}, found ${other}`)
   const found: Array<Projection> = []
-  for (const projection of projections) {
+  for (const projection of own) {
     const names = Array.from({ length: layers }, (_, layer) => projectionName(layer, projection))
     const matched = names.filter(matches)
     if (matched.length === names.length) found.push(projection)
@@ -121,7 +123,7 @@ const targetsOf = Effect.fnUntraced(function* (
     }
   }
   if (found.length > 0) return found
-  return yield* wrong(`expected some of ${projections.join(", ")}, found ${display(target)}`)
+  return yield* wrong(`expected some of ${own.join(", ")}, found ${display(target)}`)
 })
 
 /**

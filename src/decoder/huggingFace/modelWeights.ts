@@ -19,6 +19,7 @@ import type { Declaration, NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 import { embeddingName, headName, parametersOf } from "../networks/parameters.ts"
 import type { WeightType } from "./ModelConfig.ts"
+import { fileTensors, readParameter, tensorsIn, type WeightLayout, weightLayoutOf } from "./weightLayout.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
 
 export interface ModelWeights {
@@ -32,6 +33,9 @@ export interface ModelWeights {
   readonly readAll: Effect.Effect<Readonly<Record<string, NamedArray>>, FormatError>
 }
 
+/** The names and shapes of tensors. */
+type Shapes = Readonly<Record<string, Pick<Declaration, "shape">>>
+
 const wrongWeights = (path: string, message: string): FormatError =>
   new FormatError({ path, message: `${path}: ${message}` })
 
@@ -39,7 +43,8 @@ const floats: Readonly<Partial<Record<Dtype, WeightType>>> = { F32: "float32", B
 const dtypeOfType: Readonly<Record<WeightType, Dtype>> = { float32: "F32", bfloat16: "BF16", float16: "F16" }
 
 /** Tells whether a tensor of older files is not a parameter but computed from the config. */
-const isComputed = (name: string): boolean => name.endsWith(".rotary_emb.inv_freq")
+const isComputed = (name: string): boolean =>
+  name.endsWith(".rotary_emb.inv_freq") || /(^|\.)h\.\d+\.attn\.(masked_)?bias$/.test(name)
 
 /** Opens the weights in a folder and checks the names, shapes and number types of all tensors, before any is read. */
 export const openWeights = Effect.fnUntraced(function* (
@@ -49,26 +54,47 @@ export const openWeights = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ModelWeights, FormatError> {
   const stored = yield* open(files, folder)
   const declared = parametersOf(config)
+  const layout = weightLayoutOf(config, stored.tensors.has("wte.weight") ? "" : "transformer.")
   // A tied head has no tensor of its own, but some files contain one that equals the embedding.
   const ignored = (name: string): boolean => isComputed(name) || (config.tiedEmbeddings && name === headName)
-  yield* checkTensors(stored, declared, ignored)
-  const read = Effect.fnUntraced(function* (name: string) {
+  yield* checkTensors(stored, layout === null ? declared : tensorsIn(layout), ignored)
+  const readTensor = Effect.fnUntraced(function* (name: string) {
     const { shape, data } = yield* stored.read(name)
     return { shape, data: data instanceof Float32Array ? data : Float32Array.from(data) }
   })
+  const read = layout === null ? readTensor : readerOf(layout, declared, readTensor)
   const readAll = Effect.gen(function* () {
     const all: Record<string, NamedArray> = {}
     for (const name of Object.keys(declared)) all[name] = yield* read(name)
     return all
   })
-  const type = floats[stored.tensors.get(embeddingName)?.dtype ?? "F32"] ?? "float32"
+  const first = layout === null ? embeddingName : (layout.blocks.get(embeddingName)?.[0].file ?? embeddingName)
+  const type = floats[stored.tensors.get(first)?.dtype ?? "F32"] ?? "float32"
   return { path: stored.path, type, read, readAll }
 })
+
+/**
+ * Returns a function that reads parameters from tensors that join several. It keeps the last tensor, because the next
+ * parameter is often in it, too.
+ */
+const readerOf = (
+  layout: WeightLayout,
+  declared: Readonly<Record<string, Declaration>>,
+  readTensor: ModelWeights["read"],
+): ModelWeights["read"] => {
+  let last: { readonly file: string; readonly tensor: NamedArray } | undefined
+  const readKept = Effect.fnUntraced(function* (file: string) {
+    const tensor = last?.file === file ? last.tensor : yield* readTensor(file)
+    last = { file, tensor }
+    return tensor
+  })
+  return (name) => readParameter(layout, { name, shape: declared[name]?.shape ?? [] }, readKept)
+}
 
 /** Fails if a parameter has no tensor, a tensor no parameter, or if shapes or number types differ. */
 export const checkTensors = Effect.fnUntraced(function* (
   { tensors, path }: TensorFiles,
-  declared: Readonly<Record<string, Declaration>>,
+  declared: Shapes,
   ignored: (name: string) => boolean = () => false,
 ) {
   const missing = Object.keys(declared).filter((name) => !tensors.has(name))
@@ -96,6 +122,24 @@ const listed = (names: ReadonlyArray<string>): string => {
   return `${shown.join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`
 }
 
+/**
+ * Returns the files of a model's weights by name, as `weightFiles` does, with the tensors that the files of its family have.
+ */
+export const modelWeightFiles = Effect.fnUntraced(function* (
+  config: DecoderConfig,
+  weights: Readonly<Record<string, NamedArray>>,
+  type: WeightType,
+  options: ShardOptions = {},
+): Effect.fn.Return<Readonly<Record<string, FileContents>>, FormatError> {
+  const declared = parametersOf(config)
+  const layout = weightLayoutOf(config)
+  if (layout === null) return yield* weightFiles(weights, declared, type, options)
+  yield* checkWeights(weights, declared, weightsPath(options))
+  return yield* weightFiles(fileTensors(layout, weights), tensorsIn(layout), type, options)
+})
+
+const weightsPath = ({ name = "model" }: ShardOptions): string => `${name}.safetensors`
+
 /** The content of a file. Its parts may be made while it is written. */
 export type FileContents = Uint8Array | Iterable<Uint8Array>
 
@@ -113,19 +157,15 @@ export interface FolderWriter {
  */
 export const weightFiles = Effect.fnUntraced(function* (
   weights: Readonly<Record<string, NamedArray>>,
-  declared: Readonly<Record<string, Declaration>>,
+  declared: Shapes,
   type: WeightType,
   options: ShardOptions = {},
 ): Effect.fn.Return<Readonly<Record<string, FileContents>>, FormatError> {
-  const path = `${options.name ?? "model"}.safetensors`
+  const path = weightsPath(options)
+  yield* checkWeights(weights, declared, path)
   const tensors: Record<string, TensorEntry> = {}
   for (const [name, { shape }] of Object.entries(declared)) {
-    if (!Object.hasOwn(weights, name)) return yield* wrongWeights(path, `the parameter "${name}" is missing`)
-    const { shape: found, data } = weights[name]
-    if (found.join() !== shape.join() || data.length !== elements(shape)) {
-      const problem = `expected the shape [${shape.join(", ")}], found ${data.length} numbers in [${found.join(", ")}]`
-      return yield* wrongWeights(path, `parameter "${name}": ${problem}`)
-    }
+    const { data } = weights[name]
     const dtype = dtypeOfType[type]
     tensors[name] = { shape, data, ...(dtype === dtypeOf(data) ? {} : { dtype }) }
   }
@@ -133,4 +173,19 @@ export const weightFiles = Effect.fnUntraced(function* (
     try: () => shardParts(tensors, options),
     catch: (error) => wrongWeights(path, error instanceof Error ? error.message : String(error)),
   })
+})
+
+/** Fails if a declared parameter is missing or has another shape. */
+const checkWeights = Effect.fnUntraced(function* (
+  weights: Readonly<Record<string, NamedArray>>,
+  declared: Shapes,
+  path: string,
+) {
+  for (const [name, { shape }] of Object.entries(declared)) {
+    if (!Object.hasOwn(weights, name)) return yield* wrongWeights(path, `the parameter "${name}" is missing`)
+    const { shape: found, data } = weights[name]
+    if (found.join() === shape.join() && data.length === elements(shape)) continue
+    const problem = `expected the shape [${shape.join(", ")}], found ${data.length} numbers in [${found.join(", ")}]`
+    return yield* wrongWeights(path, `parameter "${name}": ${problem}`)
+  }
 })

@@ -19,9 +19,54 @@ export const RopeScaling = Schema.Union([
 ])
 export type RopeScaling = typeof RopeScaling.Type
 
-/** The sizes and options of a decoder transformer, with the architecture of Llama or Qwen2. */
+/** The families of models, by the names that transformers gives them in `model_type`. */
+export const architectures = [
+  "llama",
+  "qwen2",
+  "qwen3",
+  "qwen3_moe",
+  "mistral",
+  "smollm3",
+  "olmo2",
+  "phi3",
+  "gemma2",
+  "gemma3_text",
+  "gpt2",
+] as const
+export type Architecture = (typeof architectures)[number]
+
+/** The base of the frequencies of rotary position embeddings, and their scaling. */
+export interface Rope {
+  readonly theta: number
+  readonly scaling: RopeScaling | null
+}
+
+/** The attention of one layer. */
+export interface LayerAttention {
+  /** The number of tokens, with the token itself, to which a token attends; null for all tokens before it. */
+  readonly window: number | null
+  /** The rotary position embeddings of the layer; null for none. */
+  readonly rope: Rope | null
+}
+
+/** Feed-forward networks of which a router chooses some for each token. */
+export interface Experts {
+  /** The number of experts of a layer. */
+  readonly count: number
+  /** The number of experts that compute a token. */
+  readonly perToken: number
+  /** The number of units in the hidden layer of an expert. */
+  readonly units: number
+  /** Whether the shares of the chosen experts are divided by their sum. */
+  readonly normalised: boolean
+}
+
+/**
+ * The sizes and options of a decoder transformer. The optional keys say how it differs from Llama; without them, it has the
+ * architecture of Llama or Qwen2.
+ */
 export interface DecoderConfig {
-  readonly architecture: "llama" | "qwen2"
+  readonly architecture: Architecture
   readonly vocabSize: number
   readonly hiddenSize: number
   /** The number of units in the hidden layer of each feed-forward network. */
@@ -45,6 +90,33 @@ export interface DecoderConfig {
   readonly biases: { readonly qkv: boolean; readonly output: boolean; readonly mlp: boolean }
   /** Whether the head that computes logits uses the weights of the token embedding. */
   readonly tiedEmbeddings: boolean
+  /**
+   * The kind of all norms: `rms`, the default, multiplies by the weight; `rmsPlusOne` by one more than the weight; `layer`
+   * also subtracts the mean and adds a bias.
+   */
+  readonly norm?: "rms" | "rmsPlusOne" | "layer"
+  /** The norms of attention and of the feed-forward network: of their inputs (the default), their outputs, or both. */
+  readonly normPlaces?: "before" | "after" | "both"
+  /** The norms of queries and keys before they rotate: of each head, or of all heads together. By default there are none. */
+  readonly queryKeyNorm?: "head" | "all"
+  /** The attention of each layer. By default all layers attend to all tokens, with the rotary embeddings of `rope`. */
+  readonly attention?: ReadonlyArray<LayerAttention>
+  /** The factor of the scores of attention, 1 / √headDim by default. */
+  readonly scoreScale?: number
+  /** The bound c of the scores of attention, which become c · tanh(score / c); by default there is none. */
+  readonly scoreCap?: number
+  /** The bound c of the logits, which become c · tanh(logit / c); by default there is none. */
+  readonly logitCap?: number
+  /** The factor of the token embeddings, 1 by default. */
+  readonly embeddingScale?: number
+  /** Whether each position has an embedding that is learned and added to the token's. */
+  readonly learnedPositions?: boolean
+  /** The activation of the feed-forward networks, `silu` by default. `gelu` is its approximation with tanh. */
+  readonly activation?: "silu" | "gelu"
+  /** Whether the activation of one product multiplies another product, as by default, or only one is computed. */
+  readonly gated?: boolean
+  /** The experts of each layer, in place of the feed-forward network. */
+  readonly experts?: Experts
 }
 
 const size = bounded("modelUnits")
@@ -54,9 +126,10 @@ const mostWeights = 2 ** 30
 
 /** Checks conditions on several fields of a config together. Each problem names the key that a person would change. */
 const together = Schema.makeFilter((config: DecoderConfig) => {
-  const { heads, keyValueHeads, headDim, rope, vocabSize, hiddenSize, intermediateSize } = config
+  const { heads, keyValueHeads, headDim, rope, vocabSize, hiddenSize, intermediateSize, experts, attention } = config
   const { scaling } = rope
-  const widest = Math.max(vocabSize, intermediateSize, heads * headDim)
+  const units = experts === undefined ? intermediateSize : experts.count * experts.units
+  const widest = Math.max(vocabSize, units, heads * headDim)
   const unless = (holds: boolean, path: ReadonlyArray<string>, issue: string) => (holds ? [] : [{ path, issue }])
   return [
     ...unless(heads % keyValueHeads === 0, ["keyValueHeads"], `Expected a divisor of the number of heads, ${heads}`),
@@ -65,6 +138,16 @@ const together = Schema.makeFilter((config: DecoderConfig) => {
       widest * hiddenSize <= mostWeights,
       ["hiddenSize"],
       `Expected at most ${Math.floor(mostWeights / widest)}, as a matrix of ${widest} rows has at most 2^30 weights`,
+    ),
+    ...unless(
+      attention === undefined || attention.length === config.layers,
+      ["attention"],
+      `Expected one element for each of the ${config.layers} layers, found ${attention?.length}`,
+    ),
+    ...unless(
+      experts === undefined || experts.perToken <= experts.count,
+      ["experts", "perToken"],
+      `Expected at most the number of experts, ${experts?.count}`,
     ),
     ...(scaling?._tag === "llama3"
       ? unless(
@@ -76,9 +159,12 @@ const together = Schema.makeFilter((config: DecoderConfig) => {
   ]
 })
 
+const RopeSchema = Schema.Struct({ theta: positive, scaling: Schema.NullOr(RopeScaling) })
+const key = Schema.optionalKey
+
 /** The Schema of `DecoderConfig`. All graphs of this folder can be built from a value that it accepts. */
 export const DecoderConfig = Schema.Struct({
-  architecture: Schema.Literals(["llama", "qwen2"]),
+  architecture: Schema.Literals(architectures),
   vocabSize: size,
   hiddenSize: size,
   intermediateSize: size,
@@ -88,9 +174,30 @@ export const DecoderConfig = Schema.Struct({
   headDim: intBetween(2, 65_536),
   maxPositions: bounded("count"),
   rmsNormEpsilon: positive,
-  rope: Schema.Struct({ theta: positive, scaling: Schema.NullOr(RopeScaling) }),
+  rope: RopeSchema,
   biases: Schema.Struct({ qkv: Schema.Boolean, output: Schema.Boolean, mlp: Schema.Boolean }),
   tiedEmbeddings: Schema.Boolean,
+  norm: key(Schema.Literals(["rms", "rmsPlusOne", "layer"])),
+  normPlaces: key(Schema.Literals(["before", "after", "both"])),
+  queryKeyNorm: key(Schema.Literals(["head", "all"])),
+  attention: key(
+    Schema.Array(Schema.Struct({ window: Schema.NullOr(bounded("count")), rope: Schema.NullOr(RopeSchema) })),
+  ),
+  scoreScale: key(positive),
+  scoreCap: key(positive),
+  logitCap: key(positive),
+  embeddingScale: key(positive),
+  learnedPositions: key(Schema.Boolean),
+  activation: key(Schema.Literals(["silu", "gelu"])),
+  gated: key(Schema.Boolean),
+  experts: key(
+    Schema.Struct({
+      count: bounded("modelUnits"),
+      perToken: bounded("modelUnits"),
+      units: size,
+      normalised: Schema.Boolean,
+    }),
+  ),
 }).check(together)
 
 /**

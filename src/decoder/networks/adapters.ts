@@ -18,7 +18,7 @@ import type { Declarations } from "../../rl/model/trunk.ts"
 import { EngineError } from "../inference/EngineError.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import type { Adapt } from "./layers.ts"
-import { type Projection, projectionName, projectionSizes } from "./parameters.ts"
+import { type Projection, projectionName, projectionSizes, projectionsOf } from "./parameters.ts"
 
 /** The common sizes of all adapters in a table. */
 export interface AdapterShape {
@@ -58,9 +58,10 @@ export const siblings: ReadonlyArray<ReadonlyArray<Projection>> = [
  */
 export const adapterParametersOf = (config: DecoderConfig, { rank, targets }: AdapterShape): Declarations => {
   const declarations: Record<string, Declaration> = {}
+  const own = projectionsOf(config)
   for (let layer = 0; layer < config.layers; layer++) {
     for (const group of siblings) {
-      const adapted = group.filter((projection) => targets.includes(projection))
+      const adapted = group.filter((projection) => targets.includes(projection) && own.includes(projection))
       for (const projection of adapted) {
         const { inputs } = projectionSizes(config, projection)
         declarations[`${projectionName(layer, projection)}.lora_A.weight`] = {

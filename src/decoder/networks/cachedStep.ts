@@ -9,6 +9,8 @@
  */
 import {
   add,
+  and,
+  broadcastTo,
   concat,
   constant,
   expandDims,
@@ -21,6 +23,7 @@ import {
   reshape,
   softmax,
   split,
+  sub,
   sum,
   transpose,
   where,
@@ -30,7 +33,7 @@ import type { Weights } from "../../rl/model/trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
 import { excluded } from "./packed.ts"
-import { rotate, rotationOf, scaledRotation } from "./rope.ts"
+import { capped, masksOf, turnsOf } from "./rope.ts"
 
 /** The sizes of a cached step. Its cost depends only on them, so compile programs of several sizes that share weights. */
 export interface StepShape {
@@ -98,8 +101,15 @@ export const cachedStep = (config: DecoderConfig, weights: Weights, shape: StepS
   const lengths = input("lengths", [sequences], "i32")
   const pages = input("pages", [sequences, shape.pages], "i32")
   const cache = input("cache", [shape.cachePages, pageLength(config, shape.pageSize)])
-  const { attend, entries } = cachedAttention(config, shape, { lengths, pages, cache })
-  const hidden = transformer({ config, weights, tokens: reshape(tokens, [-1]), attend, adapt })
+  const { attend, entries, positions } = cachedAttention(config, shape, { lengths, pages, cache })
+  const hidden = transformer({
+    config,
+    weights,
+    tokens: reshape(tokens, [-1]),
+    positions: () => reshape(positions, [-1]),
+    attend,
+    adapt,
+  })
   const logits = reshape(logitsOf(config, weights, hidden), [sequences, chunk, config.vocabSize])
   return { inputs: { tokens, lengths, pages, cache }, outputs: { logits, entries: concat(entries, 2) } }
 }
@@ -110,21 +120,55 @@ interface CacheInputs {
   readonly cache: Tensor
 }
 
+/** Makes the masks of each layer: which cached tokens a new token attends to, and which new tokens. */
+const masksOfStep = (
+  config: DecoderConfig,
+  { sequences, chunk, capacity }: Pick<StepShape, "sequences" | "chunk"> & { readonly capacity: number },
+  positions: Tensor,
+  column: Tensor,
+): { readonly cachedMasks: (layer: number) => Tensor; readonly newMasks: (layer: number) => Tensor } => {
+  const group = config.heads / config.keyValueHeads
+  const isCached = less(constant(iota(capacity)), column)
+  const cachedMasks = masksOf(config, (window) => {
+    if (window === null) return reshape(where(isCached, 0, excluded), [sequences, 1, 1, capacity])
+    const near = less(sub(reshape(positions, [sequences, chunk, 1]), constant(iota(capacity))), window)
+    const open = and(reshape(isCached, [sequences, 1, capacity]), near)
+    // All query heads of a key head have the same mask.
+    const byToken = broadcastTo(reshape(where(open, 0, excluded), [sequences, 1, chunk, capacity]), [
+      sequences,
+      group,
+      chunk,
+      capacity,
+    ])
+    return reshape(byToken, [sequences, 1, group * chunk, capacity])
+  })
+  const notLater = lessEqual(constant(iota(chunk), [1, chunk]), constant(iota(chunk), [chunk, 1]))
+  const newMasks = masksOf(config, (window) => {
+    if (window === null) return where(notLater, constant(0), constant(excluded))
+    const near = less(
+      constant(iota(chunk), [chunk, 1]),
+      constant(
+        iota(chunk).map((at) => at + window),
+        [1, chunk],
+      ),
+    )
+    return where(and(notLater, near), constant(0), constant(excluded))
+  })
+  return { cachedMasks, newMasks }
+}
+
 const cachedAttention = (
   config: DecoderConfig,
   { sequences, chunk, pages: pageCount, pageSize, cachePages }: StepShape,
   { lengths, pages, cache }: CacheInputs,
-): { readonly attend: Attend; readonly entries: ReadonlyArray<Tensor> } => {
+): { readonly attend: Attend; readonly entries: ReadonlyArray<Tensor>; readonly positions: Tensor } => {
   const { layers, heads, keyValueHeads, headDim } = config
   const group = heads / keyValueHeads
   const capacity = pageCount * pageSize
   const column = reshape(lengths, [sequences, 1])
-  const rotation = rotationOf(config, add(column, constant(iota(chunk))))
-  const queryRotation = scaledRotation(rotation, 1 / Math.sqrt(headDim))
-  const isCached = less(constant(iota(capacity)), column)
-  const cachedMask = reshape(where(isCached, 0, excluded), [sequences, 1, 1, capacity])
-  const notLater = lessEqual(constant(iota(chunk), [1, chunk]), constant(iota(chunk), [chunk, 1]))
-  const newMask = where(notLater, constant(0), constant(excluded))
+  const positions = add(column, constant(iota(chunk)))
+  const turns = turnsOf(config, positions)
+  const { cachedMasks, newMasks } = masksOfStep(config, { sequences, chunk, capacity }, positions, column)
 
   // In this table, each row has the keys, or the values, of one layer of a page.
   const table = reshape(cache, [cachePages * layers * 2, keyValueHeads * pageSize * headDim])
@@ -135,12 +179,12 @@ const cachedAttention = (
   const entries: Array<Tensor> = []
   const attend: Attend = (layer, queries, keys, values) => {
     const byHead = (x: Tensor, count: number): Tensor => reshape(x, [sequences, chunk, count, headDim])
-    const newKeys = rotate(byHead(keys, keyValueHeads), rotation)
+    const newKeys = turns.keys(layer, byHead(keys, keyValueHeads))
     entries.push(
       reshape(newKeys, [sequences, chunk, 1, keyValueHeads * headDim]),
       reshape(values, [sequences, chunk, 1, keyValueHeads * headDim]),
     )
-    const rotated = reshape(rotate(byHead(queries, heads), queryRotation), [
+    const rotated = reshape(turns.queries(layer, byHead(queries, heads)), [
       sequences,
       chunk,
       keyValueHeads,
@@ -154,11 +198,20 @@ const cachedAttention = (
     // Separate products for each page need no copy that joins the pages of a sequence.
     const byPage = matmul(expandDims(q, 1), cached(2 * layer), { transposeB: true })
     const cachedScores = add(
-      reshape(transpose(byPage, [0, 2, 3, 1, 4]), [sequences, keyValueHeads, group * chunk, capacity]),
-      cachedMask,
+      capped(
+        reshape(transpose(byPage, [0, 2, 3, 1, 4]), [sequences, keyValueHeads, group * chunk, capacity]),
+        config.scoreCap,
+      ),
+      cachedMasks(layer),
     )
     const newScores = reshape(
-      add(reshape(matmul(q, k, { transposeB: true }), [sequences, keyValueHeads, group, chunk, chunk]), newMask),
+      add(
+        capped(
+          reshape(matmul(q, k, { transposeB: true }), [sequences, keyValueHeads, group, chunk, chunk]),
+          config.scoreCap,
+        ),
+        newMasks(layer),
+      ),
       [sequences, keyValueHeads, group * chunk, chunk],
     )
     const [cachedShare, newShare] = split(softmax(concat([cachedScores, newScores], 3)), [capacity, chunk], 3)
@@ -170,7 +223,7 @@ const cachedAttention = (
     const byToken = transpose(reshape(mixed, [sequences, keyValueHeads, group, chunk, headDim]), [0, 3, 1, 2, 4])
     return reshape(byToken, [sequences * chunk, heads * headDim])
   }
-  return { attend, entries }
+  return { attend, entries, positions }
 }
 
 interface Stored {

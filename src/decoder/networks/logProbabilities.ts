@@ -58,12 +58,20 @@ export const predictions = (
   const hasContext = greaterEqual(places, 0)
   // The hidden state of a token predicts the next token of each sequence that contains it.
   const before = gather(reshape(hidden, [count, config.hiddenSize]), where(hasContext, places, 0))
-  // Divide the hidden states by the temperature instead of the logits, because they have fewer elements.
-  const cooled = temperature === undefined ? before : mul(before, reshape(reciprocal(temperature), [count, 1]))
-  const all = logSoftmax(logitsOf(config, weights, cooled))
+  const all = logSoftmax(cooledLogits(config, weights, before, temperature))
   const firsts = constant(Int32Array.from({ length: count }, (_, token) => token * config.vocabSize))
   const chosen = gather(flatten(all), add(firsts, flatten(tokens)))
   const entropy = neg(sum(mul(exp(all), all), -1))
   const inWindows = (perToken: Tensor): Tensor => reshape(where(hasContext, perToken, 0), [rows, width])
   return { logProbability_t: inWindows(chosen), entropy_t: inWindows(entropy) }
+}
+
+/** Computes logits [count, vocabSize], divided by the temperatures of their tokens. */
+const cooledLogits = (config: DecoderConfig, weights: Weights, hidden: Tensor, temperature?: Tensor): Tensor => {
+  if (temperature === undefined) return logitsOf(config, weights, hidden)
+  const factor = reshape(reciprocal(temperature), [hidden.shape[0], 1])
+  // Divide the hidden states instead of the logits, because they have fewer elements, unless the logits are bounded.
+  return config.logitCap === undefined
+    ? logitsOf(config, weights, mul(hidden, factor))
+    : mul(logitsOf(config, weights, hidden), factor)
 }

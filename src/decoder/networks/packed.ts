@@ -11,6 +11,7 @@ import {
   reshape,
   slice,
   softmax,
+  sub,
   transpose,
   where,
 } from "../../tensor/graph/ops.ts"
@@ -19,7 +20,7 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../../rl/model/trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
-import { rotate, rotationOf, scaledRotation } from "./rope.ts"
+import { capped, masksOf, turnsOf } from "./rope.ts"
 
 /**
  * The inputs of a packed program, all i32 [rows, width]: `rows` windows of `width` tokens. A window has one or more
@@ -79,7 +80,14 @@ export const hiddenStates = (config: DecoderConfig, weights: Weights, inputs: Pa
   if (![positions, ends].every(({ shape }) => sameShape(shape, tokens.shape)))
     fail("hiddenStates", "expected tokens, positions and ends of one shape", tokens, positions, ends)
   const attend = packedAttention(config, inputs)
-  const hidden = transformer({ config, weights, tokens: reshape(tokens, [-1]), attend, adapt })
+  const hidden = transformer({
+    config,
+    weights,
+    tokens: reshape(tokens, [-1]),
+    positions: () => reshape(positions, [-1]),
+    attend,
+    adapt,
+  })
   return reshape(hidden, [...tokens.shape, config.hiddenSize])
 }
 
@@ -97,19 +105,25 @@ const packedAttention = (config: DecoderConfig, { positions, ends }: PackedInput
   const { heads, keyValueHeads, headDim } = config
   const [rows, width] = positions.shape
   const group = heads / keyValueHeads
-  const rotation = rotationOf(config, positions)
-  const queryRotation = scaledRotation(rotation, 1 / Math.sqrt(headDim))
+  const turns = turnsOf(config, positions)
   const places = Int32Array.from({ length: width }, (_, place) => place)
   const notLater = lessEqual(constant(places, [1, width]), constant(places, [width, 1]))
   const notEnded = less(constant(places, [width, 1]), reshape(ends, [rows, 1, width]))
-  // All heads and layers use the same mask.
-  const mask = reshape(where(and(notEnded, notLater), 0, excluded), [rows, 1, 1, width, width])
+  /** The tokens at most this far before a token. Sequences may share tokens, so places do not tell. */
+  const within = (window: number): Tensor =>
+    less(sub(reshape(positions, [rows, width, 1]), reshape(positions, [rows, 1, width])), window)
+  // All heads use the same mask.
+  const masks = masksOf(config, (window) => {
+    const open = and(notEnded, notLater)
+    const near = window === null ? open : and(open, within(window))
+    return reshape(where(near, 0, excluded), [rows, 1, 1, width, width])
+  })
 
-  return (_, queries, keys, values) => {
+  return (layer, queries, keys, values) => {
     const byHead = (x: Tensor, count: number): Tensor => reshape(x, [rows, width, count, headDim])
-    const q = reshape(rotate(byHead(queries, heads), queryRotation), [rows, width, keyValueHeads, group, headDim])
+    const q = reshape(turns.queries(layer, byHead(queries, heads)), [rows, width, keyValueHeads, group, headDim])
     const grouped = transpose(q, [0, 2, 3, 1, 4])
-    const k = transpose(rotate(byHead(keys, keyValueHeads), rotation), [0, 2, 1, 3])
+    const k = transpose(turns.keys(layer, byHead(keys, keyValueHeads)), [0, 2, 1, 3])
     const v = transpose(byHead(values, keyValueHeads), [0, 2, 1, 3])
     const mixed = Array.from({ length: Math.ceil(width / queriesAtOnce) }, (_, index) => {
       const start = index * queriesAtOnce
@@ -122,8 +136,8 @@ const packedAttention = (config: DecoderConfig, { positions, ends }: PackedInput
       const scores = matmul(together, before(k), { transposeB: true })
       const weights = softmax(
         add(
-          reshape(scores, [rows, keyValueHeads, group, count, end]),
-          slice(mask, [0, 0, 0, start, 0], [rows, 1, 1, count, end]),
+          capped(reshape(scores, [rows, keyValueHeads, group, count, end]), config.scoreCap),
+          slice(masks(layer), [0, 0, 0, start, 0], [rows, 1, 1, count, end]),
         ),
       )
       const sums = matmul(reshape(weights, [rows, keyValueHeads, group * count, end]), before(v))

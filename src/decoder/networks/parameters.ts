@@ -5,7 +5,7 @@ import { Record } from "effect"
 import { constant, normal, zeros } from "../../tensor/graph/initialisers.ts"
 import { state } from "../../tensor/graph/ops.ts"
 import { fail } from "../../tensor/graph/ops/core.ts"
-import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { Declaration, NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { Declarations, Weights } from "../../rl/model/trunk.ts"
@@ -51,6 +51,12 @@ export const projectionSizes = (
   }
 }
 
+/** Lists the projections of a decoder. One without gates lacks `gate_proj`, and experts have matrices of their own. */
+export const projectionsOf = ({ gated = true, experts }: DecoderConfig): ReadonlyArray<Projection> =>
+  projections.filter(
+    (projection) => (gated || projection !== "gate_proj") && (experts === undefined || moduleOf[projection] !== "mlp"),
+  )
+
 const hasBias = ({ biases }: DecoderConfig, projection: Projection): boolean =>
   moduleOf[projection] === "mlp" ? biases.mlp : projection === "o_proj" ? biases.output : biases.qkv
 
@@ -60,6 +66,57 @@ export const usualInitializerRange = 0.02
 export const embeddingName = "model.embed_tokens.weight"
 export const finalNormName = "model.norm.weight"
 export const headName = "lm_head.weight"
+/** The embeddings of positions, for a model that learns them. */
+export const positionsName = "model.embed_positions.weight"
+
+/** Names the norms around a part of a layer, without `.weight`; null where there is none. */
+interface NormNames {
+  readonly before: string | null
+  readonly after: string | null
+}
+
+/** Returns the names of the norms of a layer's attention and of its feed-forward network, as transformers calls them. */
+export const normsOf = (
+  { normPlaces = "before" }: DecoderConfig,
+  layer: number,
+): { readonly attention: NormNames; readonly feedForward: NormNames } => {
+  const name = (norm: string): string => `model.layers.${layer}.${norm}_layernorm`
+  switch (normPlaces) {
+    case "before":
+      return {
+        attention: { before: name("input"), after: null },
+        feedForward: { before: name("post_attention"), after: null },
+      }
+    case "after":
+      return {
+        attention: { before: null, after: name("post_attention") },
+        feedForward: { before: null, after: name("post_feedforward") },
+      }
+    case "both":
+      return {
+        attention: { before: name("input"), after: name("post_attention") },
+        feedForward: { before: name("pre_feedforward"), after: name("post_feedforward") },
+      }
+  }
+}
+
+/**
+ * Returns the names of the matrices of a layer's experts. Those of all experts are adjacent: `gate` and `up` have the shape
+ * [experts · units, hiddenSize], `down` has [hiddenSize, experts · units].
+ */
+export const expertNames = (layer: number) => {
+  const name = `model.layers.${layer}.mlp`
+  return {
+    router: `${name}.gate.weight`,
+    gate: `${name}.experts.gate_proj.weight`,
+    up: `${name}.experts.up_proj.weight`,
+    down: `${name}.experts.down_proj.weight`,
+  }
+}
+
+/** Returns the name of the norm of a layer's queries or keys, without `.weight`. */
+export const queryKeyNormName = (layer: number, part: "q" | "k"): string =>
+  `model.layers.${layer}.self_attn.${part}_norm`
 
 /** Returns the name of the parameter that computes logits. */
 export const headOf = ({ tiedEmbeddings }: DecoderConfig): string => (tiedEmbeddings ? embeddingName : headName)
@@ -74,23 +131,59 @@ export const headOf = ({ tiedEmbeddings }: DecoderConfig): string => (tiedEmbedd
  * ```
  */
 export const parametersOf = (config: DecoderConfig, initializerRange = usualInitializerRange): Declarations => {
-  const { vocabSize, hiddenSize, layers, tiedEmbeddings } = config
-  const norm = { shape: [hiddenSize], init: constant(1) }
+  const { vocabSize, hiddenSize, layers, tiedEmbeddings, learnedPositions = false, maxPositions } = config
   const table = { shape: [vocabSize, hiddenSize], init: normal(initializerRange) }
-  const declarations: Record<string, Declarations[string]> = { [embeddingName]: table }
+  const declarations: Record<string, Declaration> = { [embeddingName]: table }
+  if (learnedPositions) declarations[positionsName] = { shape: [maxPositions, hiddenSize], init: table.init }
   for (let layer = 0; layer < layers; layer++) {
-    for (const projection of projections) {
+    for (const projection of projectionsOf(config)) {
       const name = projectionName(layer, projection)
       const { inputs, outputs } = projectionSizes(config, projection)
       declarations[`${name}.weight`] = { shape: [outputs, inputs], init: normal(initializerRange) }
       if (hasBias(config, projection)) declarations[`${name}.bias`] = { shape: [outputs], init: zeros }
     }
-    declarations[`model.layers.${layer}.input_layernorm.weight`] = norm
-    declarations[`model.layers.${layer}.post_attention_layernorm.weight`] = norm
+    Object.assign(declarations, expertParameters(config, layer, initializerRange), normParameters(config, layer))
   }
-  declarations[finalNormName] = norm
+  Object.assign(declarations, normParameter(config, moduleName(finalNormName), hiddenSize))
   if (!tiedEmbeddings) declarations[headName] = table
   return declarations
+}
+
+const moduleName = (parameter: string): string => parameter.replace(/\.weight$/, "")
+
+const normParameter = ({ norm = "rms" }: DecoderConfig, name: string, size: number): Declarations => ({
+  [`${name}.weight`]: { shape: [size], init: norm === "rmsPlusOne" ? zeros : constant(1) },
+  ...(norm === "layer" ? { [`${name}.bias`]: { shape: [size], init: zeros } } : {}),
+})
+
+/** Declares the norms of a layer. */
+const normParameters = (config: DecoderConfig, layer: number): Declarations => {
+  const { hiddenSize, heads, keyValueHeads, headDim, queryKeyNorm } = config
+  const { attention, feedForward } = normsOf(config, layer)
+  const names = [attention.before, attention.after, feedForward.before, feedForward.after]
+  const around = names.filter((name) => name !== null).map((name) => normParameter(config, name, hiddenSize))
+  if (queryKeyNorm === undefined) return Object.assign({}, ...around)
+  const sizeFor = (count: number): number => (queryKeyNorm === "head" ? headDim : count * headDim)
+  return Object.assign(
+    {},
+    normParameter(config, queryKeyNormName(layer, "q"), sizeFor(heads)),
+    normParameter(config, queryKeyNormName(layer, "k"), sizeFor(keyValueHeads)),
+    ...around,
+  )
+}
+
+/** Declares the experts of a layer and their router. */
+const expertParameters = ({ experts, hiddenSize }: DecoderConfig, layer: number, range: number): Declarations => {
+  if (experts === undefined) return {}
+  const { router, gate, up, down } = expertNames(layer)
+  const units = experts.count * experts.units
+  const init = normal(range)
+  return {
+    [router]: { shape: [experts.count, hiddenSize], init },
+    [gate]: { shape: [units, hiddenSize], init },
+    [up]: { shape: [units, hiddenSize], init },
+    [down]: { shape: [hiddenSize, units], init },
+  }
 }
 
 /**

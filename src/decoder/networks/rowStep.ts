@@ -9,6 +9,7 @@
  */
 import {
   add,
+  and,
   concat,
   constant,
   input,
@@ -19,6 +20,7 @@ import {
   slice,
   softmax,
   split,
+  sub,
   where,
 } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
@@ -26,7 +28,7 @@ import type { Weights } from "../../rl/model/trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
 import { excluded } from "./packed.ts"
-import { rotate, rotationOf, scaledRotation } from "./rope.ts"
+import { capped, masksOf, turnsOf } from "./rope.ts"
 
 /** The sizes of a step over rows. Its cost depends only on them, so compile programs of several sizes that share weights. */
 export interface RowShape {
@@ -104,22 +106,25 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
           x.shape.map(() => 0),
           x.shape.map((_, axis) => (axis === 0 ? rows - longRows : 0)),
         )
-  const rotation = rotationOf(config, lengths)
-  const queryRotation = scaledRotation(rotation, 1 / Math.sqrt(headDim))
+  const turns = turnsOf(config, lengths)
   const places = Int32Array.from({ length: room }, (_, place) => place)
   const isCached = less(constant(places), reshape(lengths, [rows, 1]))
   // The new token's score comes before those of the cache, so that the position of each score does not depend on `segments`.
-  const mask = concat([constant(new Float32Array(rows), [rows, 1]), where(isCached, 0, excluded)], 1)
-  const headMask = reshape(mask, [rows, 1, 1, 1 + room])
+  const masks = masksOf(config, (window) => {
+    const near = (size: number): Tensor => less(sub(reshape(lengths, [rows, 1]), constant(places)), size)
+    const open = window === null ? isCached : and(isCached, near(window))
+    const mask = concat([constant(new Float32Array(rows), [rows, 1]), where(open, 0, excluded)], 1)
+    return reshape(mask, [rows, 1, 1, 1 + room])
+  })
 
   const entries: Array<Tensor> = []
   const attend: Attend = (layer, queries, keys, values) => {
-    const newKeys = rotate(reshape(keys, [rows, keyValueHeads, headDim]), rotation)
+    const newKeys = turns.keys(layer, reshape(keys, [rows, keyValueHeads, headDim]))
     entries.push(
       reshape(newKeys, [rows, 1, keyValueHeads * headDim]),
       reshape(values, [rows, 1, keyValueHeads * headDim]),
     )
-    const q = reshape(rotate(reshape(queries, [rows, heads, headDim]), queryRotation), [
+    const q = reshape(turns.queries(layer, reshape(queries, [rows, heads, headDim])), [
       rows,
       keyValueHeads,
       group,
@@ -130,7 +135,7 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
     const longQueries = longOf(q)
     // The mask excludes the appended scores.
     const scores = [matmul(q, firstKeys), ...moreKeys.map((segment) => padded(matmul(longQueries, segment)))]
-    const shares = softmax(add(concat([newScore, ...scores], 3), headMask))
+    const shares = softmax(add(capped(concat([newScore, ...scores], 3), config.scoreCap), masks(layer)))
     const [newShare, firstShares, ...moreShares] = split(shares, [1, ...segments], 3)
     const [firstValues, ...moreValues] = cached("values", layer)
     const newMixed = matmul(newShare, reshape(values, [rows, keyValueHeads, 1, headDim]))
@@ -142,6 +147,6 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
         : concat([inAll, slice(inFirst, [longRows, 0, 0, 0], [rows - longRows, ...inFirst.shape.slice(1)])])
     return reshape(mixed, [rows, heads * headDim])
   }
-  const hidden = transformer({ config, weights, tokens, attend, adapt })
+  const hidden = transformer({ config, weights, tokens, positions: () => lengths, attend, adapt })
   return { inputs, outputs: { logits: logitsOf(config, weights, hidden), entries: concat(entries, 1) } }
 }

@@ -10,7 +10,7 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { type AdapterShape, siblings } from "./adapters.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import type { Adapt } from "./layers.ts"
-import { type Projection, projectionName, projectionSizes } from "./parameters.ts"
+import { type Projection, projectionName, projectionSizes, projectionsOf } from "./parameters.ts"
 
 interface SelectedOptions {
   readonly shape: AdapterShape
@@ -39,8 +39,12 @@ interface SlotContents {
 }
 
 /** Returns the projections with a common input that have an adapter. */
-const groupsOf = ({ targets }: AdapterShape): ReadonlyArray<ReadonlyArray<Projection>> =>
-  siblings.map((group) => group.filter((projection) => targets.includes(projection))).filter(({ length }) => length > 0)
+const groupsOf = (config: DecoderConfig, { targets }: AdapterShape): ReadonlyArray<ReadonlyArray<Projection>> => {
+  const adapted = projectionsOf(config).filter((projection) => targets.includes(projection))
+  return siblings
+    .map((group) => group.filter((projection) => adapted.includes(projection)))
+    .filter(({ length }) => length > 0)
+}
 
 const nameOfA = (layer: number, [first]: ReadonlyArray<Projection>): string =>
   `${projectionName(layer, first)}.lora_A.all`
@@ -61,7 +65,7 @@ const nameOfB = (layer: number, projection: Projection): string => `${projection
  */
 export const selectedAdapters = (config: DecoderConfig, { shape, slots, rows }: SelectedOptions): SelectedAdapters => {
   const { rank } = shape
-  const groups = groupsOf(shape)
+  const groups = groupsOf(config, shape)
   const inputs = { slots: input("slots", [rows], "i32") }
   const states: Record<string, Tensor> = {}
   for (let layer = 0; layer < config.layers; layer++) {
@@ -116,7 +120,7 @@ export const fillSlot = (
 ): void => {
   const { rank } = shape
   for (let layer = 0; layer < config.layers; layer++) {
-    for (const group of groupsOf(shape)) {
+    for (const group of groupsOf(config, shape)) {
       group.forEach((projection, index) => {
         const name = projectionName(layer, projection)
         const a = parameters[`${name}.lora_A.weight`].data

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { decodeModelConfig, encodeModelConfig } from "../../../src/decoder/huggingFace/ModelConfig.ts"
 import { json, jsonOf } from "../../base/tokens/fixtures.ts"
 import { fixtureConfig } from "../networks/configs.ts"
+import { familyCases } from "./families.ts"
 
 const llama = jsonOf("llama/config.json")
 const decode = (config: unknown) => decodeModelConfig(json(config), "m/config.json")
@@ -99,11 +100,11 @@ describe("the config of a Hugging Face model", () => {
   )
 
   for (const [key, value, expected] of [
-    ["model_type", "mamba", `model_type: expected llama or qwen2, found "mamba"`],
+    ["model_type", "mamba", "model_type: expected llama or qwen2 or qwen3 or qwen3_moe or mistral"],
     ["model_type", undefined, "model_type: missing key"],
     ["hidden_act", "gelu", `hidden_act: expected silu, found "gelu"`],
     ["hidden_size", "64", `hidden_size: expected number, found "64"`],
-    ["num_hidden_layers", 0, "num_hidden_layers: expected a value greater than 0, found 0"],
+    ["num_hidden_layers", 0, "num_hidden_layers: expected a value between 1 and 10000"],
     ["num_key_value_heads", 3, "num_key_value_heads: expected a divisor of num_attention_heads (4), found 3"],
     ["head_dim", 15, "head_dim: expected heads of an even size, found 15 numbers per head"],
     ["quantization_config", { bits: 4 }, "quantization_config: expected weights that are not quantized"],
@@ -125,6 +126,55 @@ describe("the config of a Hugging Face model", () => {
     it.effect(`with ${key} ${JSON.stringify(value)} is refused by name`, () =>
       Effect.gen(function* () {
         assert.include(yield* message({ ...llama, [key]: value }), `m/config.json: ${expected}`)
+      }),
+    )
+  }
+
+  for (const [family, key, value, expected] of [
+    ["qwen3", "layer_types", ["full_attention"], "layer_types: expected a type for each of the 2 layers, found 1"],
+    ["qwen3", "layer_types", ["full_attention", "chunked_attention"], "layer_types: expected full_attention or"],
+    [
+      "qwen3",
+      "layer_types",
+      ["sliding_attention", "full_attention"],
+      "sliding_window: expected the size of the window",
+    ],
+    ["qwen3-moe", "mlp_only_layers", [0], "mlp_only_layers: expected [], found 0"],
+    ["qwen3-moe", "decoder_sparse_step", 2, "decoder_sparse_step: expected 1, found 2"],
+    ["qwen3-moe", "num_experts_per_tok", 7, "experts.per_token: expected at most the number of experts, 6"],
+    ["mistral", "sliding_window", "8", `sliding_window: expected number | null, found "8"`],
+    ["smollm3", "no_rope_layers", [1], "no_rope_layers: expected 0 or 1 for each of the 4 layers, found 1 numbers"],
+    ["olmo2", "hidden_act", "gelu", `hidden_act: expected silu, found "gelu"`],
+    [
+      "phi3",
+      "rope_parameters",
+      { rope_type: "longrope" },
+      `rope_type: expected default or linear or llama3, found "longrope"`,
+    ],
+    ["phi3", "partial_rotary_factor", 0.75, "partial_rotary_factor: expected 1"],
+    ["gemma2", "hidden_activation", "gelu", `hidden_activation: expected gelu_pytorch_tanh, found "gelu"`],
+    ["gemma3", "use_bidirectional_attention", true, "use_bidirectional_attention: expected false, found true"],
+    [
+      "gemma3",
+      "rope_parameters",
+      { full_attention: { rope_type: "yarn" } },
+      "rope_parameters.full_attention.rope_type",
+    ],
+    ["gpt2", "n_embd", undefined, "n_embd: missing key"],
+    [
+      "gpt2",
+      "activation_function",
+      "relu",
+      `activation_function: expected gelu_new or gelu_pytorch_tanh, found "relu"`,
+    ],
+    ["gpt2", "scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx: expected false, found true"],
+  ] as const) {
+    it.effect(`of ${family} with ${key} ${JSON.stringify(value)} is refused by name`, () =>
+      Effect.gen(function* () {
+        const config = familyCases.find(([name]) => name === family)?.[1].config
+        // Files of the fixtures have the newer key, which this one would not replace.
+        const others = key === "partial_rotary_factor" ? { rope_parameters: null } : {}
+        assert.include(yield* message({ ...config, ...others, [key]: value }), expected)
       }),
     )
   }

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
-import { join, relative } from "node:path"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { basename, join } from "node:path"
 import { Schema } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { fromData, names, schemaOf } from "../../src/rl/algorithms/registry.ts"
@@ -12,12 +12,14 @@ import { membersOf } from "../../scripts/interfaces.ts"
 import { fileOfAlgorithm, titleOf } from "../../scripts/settings.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
 
-/** Tests the text that an editor shows over each setting, from the sources and from the package's declarations. */
+/** Tests the text that an editor shows over each setting, from the package's declarations. */
 const folder = mkdtempSync(join(root, ".tmp-types-"))
+const project = basename(folder)
 let service: LanguageService
 beforeAll(async () => {
   const tsc = join(root, "node_modules/typescript/bin/tsc")
   execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.types.json"), "--outDir", join(folder, "dist")])
+  writeFileSync(join(folder, "tsconfig.json"), `{ "extends": "../tsconfig.json", "include": ["*.ts"] }`)
   service = await languageService()
 })
 afterAll(() => {
@@ -75,19 +77,14 @@ const shownDefault = (value: unknown): string => {
 
 const oneLine = (text: string): string => text.replaceAll(/\\([`[\]*_{}])/g, "$1").replaceAll(/`{3}\w*|\s+/g, " ")
 
-const entries = [
-  ["the sources", "../src/index.ts"],
-  ["the package's declarations", `../${relative(root, folder)}/dist/index.d.ts`],
-] as const
-
-describe.each(entries)("an editor over %s", (_, from) => {
+describe("an editor over the package's declarations", () => {
   it.each(algorithms)(
     "shows what each setting of $title means and is by default",
     async ({ title, before, defaults }) => {
-      const start = `import { ${title} } from "${from.replace(/\.d\.ts$/, ".js")}"\n${before}\n`
+      const start = `import { ${title} } from "./dist/index.js"\n${before}\n`
       const text = `${start}${defaults.map(([key]) => `  ${key}: undefined!,\n`).join("")}})\n`
       const members = membersOf(fileOfAlgorithm(title), `${title}Options`)
-      const file = `test/hover-${title}-${from.includes("dist") ? "built" : "source"}.ts`
+      const file = `${project}/${title}.ts`
       assert.isAbove(defaults.length, 5)
       for (const [key, value] of defaults) {
         const shown = oneLine(await service.hover(file, text, text.indexOf(`  ${key}: `) + 2))
@@ -98,9 +95,9 @@ describe.each(entries)("an editor over %s", (_, from) => {
   )
 
   it.each(others)("shows the same of the settings of $before", async ({ name, before, keys, members, nested }) => {
-    const start = `import { ${name} } from "${from.replace(/\.d\.ts$/, ".js")}"\n${before}\n`
+    const start = `import { ${name} } from "./dist/index.js"\n${before}\n`
     const text = `${start}${keys.map((key) => `  ${key}: undefined!,\n`).join("")}})\n`
-    const file = `test/hover-${name}-${from.includes("dist") ? "built" : "source"}.ts`
+    const file = `${project}/${name}.ts`
     assert.isAbove(keys.length, 2)
     for (const key of keys) {
       const shown = oneLine(await service.hover(file, text, text.indexOf(`  ${key}: `) + 2))
@@ -111,9 +108,7 @@ describe.each(entries)("an editor over %s", (_, from) => {
     for (const [path, meaning] of Object.entries(nested)) {
       const [block, key] = path.split(".")
       const inner = `${start}  ${block}: { ${key}: undefined! },\n})\n`
-      const shown = oneLine(
-        await service.hover(`test/hover-${path}-${file.slice(11)}`, inner, inner.indexOf(`${key}: `)),
-      )
+      const shown = oneLine(await service.hover(`${project}/${path}.ts`, inner, inner.indexOf(`${key}: `)))
       assert.include(shown, meaning, path)
     }
   })

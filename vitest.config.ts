@@ -5,6 +5,8 @@ const slow = ["**/*.slow.test.ts"]
 
 export default defineConfig(({ mode }) => ({
   test: {
+    // By `--mode all`, the processes that tests start run the package, which loads faster than the sources.
+    globalSetup: mode === "all" ? ["./test/package/started.ts"] : [],
     reporters: ["default", "./test/house/closingLine.ts", "./test/house/watchdog.ts"],
     setupFiles: [
       "./test/house/compileCache.ts",

@@ -3,7 +3,8 @@ import { describe, it } from "vitest"
 import { followsModel, turns } from "./support/runsLaw.ts"
 
 describe("runs that are added, deleted, broken, repaired and evicted in any order for 500 turns", () => {
-  it.for([1, 2, 4])("keep indices, queue, progress and hooks as a simple model says, on %i ranks", (ranks) =>
+  // The shorter law in runs.test.ts also tries 2 ranks.
+  it.for([1, 4])("keep indices, queue, progress and hooks as a simple model says, on %i ranks", (ranks) =>
     fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 4 }), turns(500, 500), (maxRuns, all) =>
         followsModel(ranks, maxRuns, all),

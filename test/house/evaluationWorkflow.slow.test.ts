@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse, stringify } from "yaml"
 import { root, withFolder, write } from "../command/cli/effect.ts"
+import { launcher } from "../command/cli/launcher.ts"
 
 interface Step {
   readonly id?: string
@@ -141,7 +142,9 @@ describe("the workflow of docs/agents/ci.md", () => {
       const program = (name: string, text: string) => chmodSync(write(join(folder, "bin"), name, `#!/bin/bash\n${text}\n`), 0o755) // prettier-ignore
       // The project is this one, which is installed already.
       program("npm", '[ "$*" = ci ]')
-      program("npx", `[ "$1" = effect ] && shift && exec "${process.execPath}" "${join(root, "bin/effect.js")}" "$@"`)
+      const { bin, env } = launcher({})
+      const options = JSON.stringify(env.NODE_OPTIONS ?? "")
+      program("npx", `[ "$1" = effect ] && shift && NODE_OPTIONS=${options} exec "${process.execPath}" "${bin}" "$@"`)
       program("node", `exec "${process.execPath}" "$@"`)
 
       const first = runWorkflow(folder, { ref: "refs/heads/main", knows: 12 })

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process"
 import { once } from "node:events"
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -17,21 +16,26 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { builtPackage } from "./built.ts"
 
 /** The package as somebody gets it: packed from a copy of the checkout, and installed in an empty project. */
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), "effect-pack-"))
-const [checkout, project] = [join(folder, "checkout"), join(folder, "project")]
+const project = join(folder, "project")
 const installed = join(project, "node_modules/effect-rl")
 const bin = join(root, "node_modules/.bin")
 const environment: NodeJS.ProcessEnv = {
   ...process.env,
   PATH: `${bin}:${process.env.PATH ?? ""}`,
   npm_config_loglevel: "warn",
+  // A package whose version npm has kept is not asked for again.
+  npm_config_prefer_offline: "true",
 }
 // As for its users, the command chooses the folder in which Node keeps what it compiles.
 delete environment.NODE_COMPILE_CACHE
-let tarball = ""
+const built = builtPackage()
+/** What `effect init` wrote to its user. */
+let written = ""
 
 interface Outcome {
   readonly code: number
@@ -72,53 +76,39 @@ const megabytesOf = (path: string): number =>
   filesBelow(path).reduce((bytes, name) => bytes + statSync(join(path, name)).size, 0) / 1e6
 
 beforeAll(async () => {
-  const copied = [
-    "bin",
-    "docs",
-    "examples",
-    "schemas",
-    "scripts",
-    "src",
-    "bench/PEERS.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "LICENSE",
-    "README.md",
-  ]
-  mkdirSync(checkout)
-  for (const name of [
-    ...copied,
-    "package.json",
-    ".npmrc",
-    "tsconfig.json",
-    "tsconfig.build.json",
-    "tsconfig.types.json",
-  ]) {
-    cpSync(join(root, name), join(checkout, name), { recursive: true })
-  }
-  symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"))
-  await succeeds("npm", ["pack", "--pack-destination", folder], checkout)
-  tarball = join(folder, readdirSync(folder).find((name) => name.endsWith(".tgz")) ?? "")
   mkdirSync(project)
-  writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }))
-  await succeeds("npm", ["install", "--no-audit", "--no-fund", tarball, "effect@4.1.0"], project)
+  written = await succeeds(process.execPath, [join(built.installed, "bin/effect.js"), "init", "train.ts"], project)
+  const commands = [...written.matchAll(/^ {2}npm (.*)$/gm)].map(([, words]) => words.split(" "))
+  assert.deepStrictEqual(
+    commands.map(([command]) => command),
+    ["pack", "install"],
+  )
+  const [pack, install] = commands
+  assert.include(pack, built.installed)
+  await succeeds("npm", pack, project)
+  await succeeds("npm", [...install, "--no-audit", "--no-fund"], project)
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe("the package", () => {
-  it("has nothing that publint, attw or a publication complain of", async () => {
-    assert.include(await succeeds("publint", ["--strict", tarball], folder), "All good!")
-    await succeeds("attw", [tarball, "--profile", "esm-only"], folder)
-    const { code, output } = await sh("npm", ["publish", "--dry-run", tarball], folder)
-    assert.strictEqual(code, 0, output)
-    assert.notMatch(output, /auto-corrected|publishConfig|invalid/i)
+  it("has nothing that publint or a publication complain of; attw is asked before a release", async () => {
+    assert.include(await succeeds("publint", ["--strict", built.tarball], folder), "All good!")
+    // npm publishes what `npm pkg fix` makes of package.json, and warns of each difference.
+    const text = readFileSync(join(installed, "package.json"), "utf8")
+    const fixed = join(folder, "fixed")
+    mkdirSync(fixed)
+    writeFileSync(join(fixed, "package.json"), text)
+    await succeeds("npm", ["pkg", "fix"], fixed)
+    assert.deepStrictEqual(JSON.parse(readFileSync(join(fixed, "package.json"), "utf8")), JSON.parse(text))
+    // It refuses private packages, takes settings from publishConfig, and wants a tag for a version such as 1.0.0-beta.
+    const manifest = JSON.parse(text)
+    assert.notProperty(manifest, "private")
+    assert.notProperty(manifest, "publishConfig")
+    assert.match(manifest.version, /^\d+\.\d+\.\d+$/)
   })
 
   it("leaves the checkout's exports as they were", () => {
-    assert.strictEqual(
-      readFileSync(join(checkout, "package.json"), "utf8"),
-      readFileSync(join(root, "package.json"), "utf8"),
-    )
+    assert.strictEqual(readFileSync(built.manifestAfterwards, "utf8"), readFileSync(join(root, "package.json"), "utf8"))
     const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
     assert.deepStrictEqual(manifest.exports["."], {
       types: "./dist/index.d.ts",
@@ -168,6 +158,12 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
     const { runDir } = JSON.parse(output.split("\n").find((line) => line.startsWith("{")) ?? "{}")
     return readFileSync(join(project, String(runDir), "run.log"), "utf8")
   }
+
+  it("was begun by effect init, with the commands that it names", async () => {
+    assert.include(written, "  npx effect run train.ts\n")
+    await succeeds("npx", ["effect", "run", "train.ts", "--total-steps", "2000", "--backend", "wasm"], project)
+    await succeeds("tsc", ["-p", "."], project)
+  })
 
   it("has neither ONNX Runtime nor another Node in node_modules, which is small", () => {
     for (const name of ["onnxruntime-node", "node"])
@@ -291,7 +287,7 @@ export default Effect.tap(
     const strict = join(folder, "own #1, 100% ?")
     mkdirSync(strict)
     writeFileSync(join(strict, "package.json"), JSON.stringify({ private: true, type: "module" }))
-    const words = ["install", "--no-audit", "--no-fund", "--install-strategy=linked", tarball]
+    const words = ["install", "--no-audit", "--no-fund", "--install-strategy=linked", built.tarball]
     await succeeds("npm", words, strict)
     writeFileSync(
       join(strict, "small.ts"),
@@ -379,25 +375,6 @@ export default Train.run({ env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8,
       assert.include(output, `Backend "${backend}" is not available: the package onnxruntime-node is not installed`)
       assert.include(output, "npm install onnxruntime-node@")
     }
-  })
-
-  it("can be started in an empty folder by effect init, with the commands that it names", async () => {
-    const empty = join(folder, "empty")
-    mkdirSync(empty)
-    const bin = join(installed, "bin/effect.js")
-    const written = await succeeds(process.execPath, [bin, "init", "train.ts"], empty)
-    const commands = [...written.matchAll(/^ {2}npm (.*)$/gm)].map(([, words]) => words.split(" "))
-    assert.deepStrictEqual(
-      commands.map(([command]) => command),
-      ["pack", "install"],
-    )
-    const [pack, install] = commands
-    assert.include(pack, installed)
-    await succeeds("npm", pack, empty)
-    await succeeds("npm", [...install, "--no-audit", "--no-fund"], empty)
-    assert.include(written, "  npx effect run train.ts\n")
-    await succeeds("npx", ["effect", "run", "train.ts", "--total-steps", "2000", "--backend", "wasm"], empty)
-    await succeeds("tsc", ["-p", "."], empty)
   })
 
   it("passes a check by TypeScript", async () => {

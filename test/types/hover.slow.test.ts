@@ -1,5 +1,4 @@
-import { execFileSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { Schema } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
@@ -10,6 +9,7 @@ import { RunSettings } from "../../src/agents/training/RuntimeConfig.ts"
 import { Settings } from "../../src/rl/train/Settings.ts"
 import { membersOf } from "../../scripts/interfaces.ts"
 import { fileOfAlgorithm, titleOf } from "../../scripts/settings.ts"
+import { builtPackage } from "../package/built.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
 
 /** Tests the text that an editor shows over each setting, from the package's declarations. */
@@ -17,8 +17,10 @@ const folder = mkdtempSync(join(root, ".tmp-types-"))
 const project = basename(folder)
 let service: LanguageService
 beforeAll(async () => {
-  const tsc = join(root, "node_modules/typescript/bin/tsc")
-  execFileSync(process.execPath, [tsc, "-p", join(root, "tsconfig.types.json"), "--outDir", join(folder, "dist")])
+  mkdirSync(join(folder, "node_modules"))
+  symlinkSync(builtPackage().installed, join(folder, "node_modules/effect-rl"))
+  // In a package of another name, "effect-rl" is not the checkout.
+  writeFileSync(join(folder, "package.json"), `{ "private": true, "type": "module" }`)
   writeFileSync(join(folder, "tsconfig.json"), `{ "extends": "../tsconfig.json", "include": ["*.ts"] }`)
   service = await languageService()
 })
@@ -81,7 +83,7 @@ describe("an editor over the package's declarations", () => {
   it.each(algorithms)(
     "shows what each setting of $title means and is by default",
     async ({ title, before, defaults }) => {
-      const start = `import { ${title} } from "./dist/index.js"\n${before}\n`
+      const start = `import { ${title} } from "effect-rl"\n${before}\n`
       const text = `${start}${defaults.map(([key]) => `  ${key}: undefined!,\n`).join("")}})\n`
       const members = membersOf(fileOfAlgorithm(title), `${title}Options`)
       const file = `${project}/${title}.ts`
@@ -95,7 +97,7 @@ describe("an editor over the package's declarations", () => {
   )
 
   it.each(others)("shows the same of the settings of $before", async ({ name, before, keys, members, nested }) => {
-    const start = `import { ${name} } from "./dist/index.js"\n${before}\n`
+    const start = `import { ${name} } from "effect-rl"\n${before}\n`
     const text = `${start}${keys.map((key) => `  ${key}: undefined!,\n`).join("")}})\n`
     const file = `${project}/${name}.ts`
     assert.isAbove(keys.length, 2)

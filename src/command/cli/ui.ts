@@ -151,8 +151,8 @@ const exportTo = Effect.fnUntraced(function* (out: string, directory: string, ch
   const { runs, files, leftOut, documents, removed, kept, lacksMujoco } = yield* inBucket === undefined
     ? exportSite(directory, out, { checkpoints })
     : exportResults(resultsOf(inBucket), out, { checkpoints })
-  const counted = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`
-  yield* writeOut(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
+  const counted = (count: number, noun = "file"): string => `${count} ${count === 1 ? noun : `${noun}s`}`
+  yield* writeOut(`${counted(runs, "run")}, ${counted(files)} in ${out}; any file server shows them\n`)
   if (leftOut > 0) yield* writeOut(`without ${counted(leftOut)} of checkpoints; --checkpoints copies them\n`)
   if (documents > 0) {
     yield* writeOut(`without ${counted(documents)} that a browser could run as a page of the site\n`)

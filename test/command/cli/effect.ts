@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { beginInProcess, type Running } from "./inProcess.ts"
+import { fromSources, launcher, root } from "./launcher.ts"
 
-export const root = fileURLToPath(new URL("../../..", import.meta.url))
-const bin = join(root, "bin/effect.js")
+export { root }
 
 export interface Outcome {
   readonly code: number | null
@@ -23,11 +22,15 @@ export interface StartOptions {
   /** The process leads a group, with all that it starts, that can be killed at once. */
   readonly detached?: boolean
   readonly env?: NodeJS.ProcessEnv
+  /** The process runs the sources also by `--mode all`: to be compared with this process, which runs them. */
+  readonly fromSources?: boolean
 }
 
 /** Starts the real command in a process of its own: for what only a process shows, such as signals and kills. */
 export const start = (args: ReadonlyArray<string>, cwd = root, options: StartOptions = {}): Started => {
-  const child = spawn(process.execPath, [bin, ...args], { cwd, stdio: ["ignore", "pipe", "pipe"], ...options })
+  const { bin, env } = (options.fromSources ? fromSources : launcher)(options.env)
+  const { detached = false } = options
+  const child = spawn(process.execPath, [bin, ...args], { cwd, detached, env, stdio: ["ignore", "pipe", "pipe"] })
   let stdout = ""
   let stderr = ""
   child.stdout.on("data", (chunk) => (stdout += String(chunk)))

@@ -124,7 +124,9 @@ describe.skipIf(!hasPostgres)("a cluster over Postgres", () => {
       const listed = await start(hidden, folder, { env }).ended
       assert.strictEqual(listed.code, 0, listed.stderr)
 
-      const worker = startWorker(postgres.url, folder, ["--slots", "1"])
+      // The version that is compared must differ by nothing but the change.
+      const sources = { fromSources: true }
+      const worker = startWorker(postgres.url, folder, ["--slots", "1"], sources)
       await worker.says(/joined .* version 0\.1\.0\+[0-9a-f]{12}/)
       const copy = copyOfTheCode(folder)
       appendFileSync(join(copy, "src/base/rng/Rng.ts"), "// This machine has another version.\n")
@@ -140,7 +142,7 @@ describe.skipIf(!hasPostgres)("a cluster over Postgres", () => {
       mkdirSync(elsewhere)
       write(elsewhere, "train.ts", program("validation: { everySteps: 1024, episodes: 6 }"))
       const words = ["run", "train.ts", "--seeds", "1..2", "--results-dir", "results", "--quiet"]
-      const sweep = await start([...words, "--cluster", postgres.url], elsewhere).ended
+      const sweep = await start([...words, "--cluster", postgres.url], elsewhere, sources).ended
       assert.strictEqual(sweep.code, 1)
       assert.include(sweep.stderr, `${file}: expected the file with which the run was started, version `)
       // Also a module that the file imports.
@@ -152,7 +154,7 @@ describe.skipIf(!hasPostgres)("a cluster over Postgres", () => {
         const importing = program("validation: { everySteps: 1024, episodes }")
         write(place, "train.ts", `import { episodes } from "./episodes.ts"\n${importing}`)
       }
-      const other = await start([...words, "--cluster", postgres.url], elsewhere).ended
+      const other = await start([...words, "--cluster", postgres.url], elsewhere, sources).ended
       assert.strictEqual(other.code, 1)
       const module = join(folder, "episodes.ts")
       assert.include(other.stderr, `${module}: expected the file with which the run was started, version `)

@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process"
-import { join } from "node:path"
-import { root, type Started } from "../../command/cli/effect.ts"
+import type { Started } from "../../command/cli/effect.ts"
+import { launcher } from "../../command/cli/launcher.ts"
 
 /** Machines for tests: network namespaces of Linux, whose cables all end at a switch on this machine. */
 export interface Network {
@@ -53,8 +53,9 @@ export const makeNetwork = (count: number): Network => {
       name,
       plug: (isIn) => ip("link", "set", cable, isIn ? "up" : "down"),
       start: (args, cwd) => {
-        const words = ["netns", "exec", name, process.execPath, join(root, "bin/effect.js"), ...args]
-        const child = spawn("ip", words, { cwd, stdio: ["ignore", "pipe", "pipe"], detached: true })
+        const { bin, env } = launcher()
+        const words = ["netns", "exec", name, process.execPath, bin, ...args]
+        const child = spawn("ip", words, { cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true })
         let stdout = ""
         let stderr = ""
         child.stdout.on("data", (chunk) => (stdout += String(chunk)))

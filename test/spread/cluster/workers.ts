@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { type Outcome, start, type Started, until } from "../../command/cli/effect.ts"
+import { type Outcome, start, type Started, type StartOptions, until } from "../../command/cli/effect.ts"
 
 /** A worker process, and the lines that it has printed. */
 export interface Worker extends Started {
@@ -10,8 +10,12 @@ export interface Worker extends Started {
 }
 
 /** Starts `effect worker`. */
-export const startWorker = (url: string, cwd: string, more: ReadonlyArray<string> = []): Worker =>
-  watched(start(["worker", "--join", url, ...more], cwd))
+export const startWorker = (
+  url: string,
+  cwd: string,
+  more: ReadonlyArray<string> = [],
+  options: StartOptions = {},
+): Worker => watched(start(["worker", "--join", url, ...more], cwd, options))
 
 const running = new Set<Started>()
 

@@ -12,6 +12,10 @@ has h5dump || wanted+=(hdf5-tools)
 has g++ || wanted+=(g++)
 has redis-server || wanted+=(redis-server)
 has postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || wanted+=(postgresql)
+# The checks of the image and of the flake go on at once, when only one of them could install something.
+has debootstrap || wanted+=(debootstrap)
+has ip || wanted+=(iproute2)
+has nix || wanted+=(nix-bin)
 if [ ${#wanted[@]} = 0 ]; then
   echo "system packages: nothing is missing"
   exit 0

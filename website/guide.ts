@@ -68,6 +68,7 @@ export const guide: ReadonlyArray<Topic> = [
       "algorithms/tokens": "Objectives on tokens",
       serve: "Serve a model",
       models: "Families of models",
+      tinker: "Train by Tinker's protocol",
     },
   },
   {

@@ -329,7 +329,9 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "inference/Sampling.ts",
     "networks/Decoder.ts",
     "networks/DecoderConfig.ts",
+    "serve/ApiError.ts",
     "serve/allowed-adapters-node.ts",
+    "serve/responses.ts",
     "serve/server-node.ts",
   ],
   trainer: [
@@ -350,6 +352,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "ranks/rankStore.ts",
     "runs/runFolder.ts",
     "runs/token.ts",
+    "tinker/TinkerServer.ts",
     "trainerFolder.ts",
     "weights/SavedModel.ts",
     "weights/followBroadcasts.ts",

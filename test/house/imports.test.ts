@@ -161,6 +161,7 @@ describe("imports", () => {
       file.startsWith("decoder/serve/") ||
       file.startsWith("agents/gateway/") ||
       file.startsWith("agents/openenv/") ||
+      file.startsWith("trainer/tinker/") ||
       [
         "command/trackers/mlflow.ts",
         "run/store/objects/s3.ts",

@@ -6,7 +6,7 @@ import { Effect, Layer, type Scope } from "effect"
 import * as HttpServer from "effect/http/HttpServer"
 import type { Engine } from "../inference/Engine.ts"
 import { EngineError } from "../inference/EngineError.ts"
-import { make, type ServeOptions } from "./Serve.ts"
+import { make, type ServedApp, type ServeOptions } from "./Serve.ts"
 
 export interface ListenOptions extends Omit<ServeOptions, "guard"> {
   readonly host: string
@@ -14,6 +14,8 @@ export interface ListenOptions extends Omit<ServeOptions, "guard"> {
   readonly port: number
   /** Additional host names with which clients may address the server. */
   readonly allowedHosts?: ReadonlyArray<string>
+  /** Wraps the app, for example to answer the requests of another protocol. */
+  readonly extended?: ((app: ServedApp["app"]) => ServedApp["app"]) | undefined
 }
 
 /**
@@ -25,13 +27,14 @@ export const serve = Effect.fnUntraced(function* (
 ): Effect.fn.Return<{ readonly port: number }, EngineError, Engine | Scope.Scope> {
   const guard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
   const { app, drain } = yield* make({ ...options, guard })
+  const served = options.extended === undefined ? app : options.extended(app)
   const server = createServer()
   const listening = NodeHttpServer.layer(() => server, {
     host: options.host,
     port: options.port,
     gracefulShutdownTimeout: "200 millis",
   })
-  yield* Layer.build(Layer.provide(HttpServer.serve(app), listening)).pipe(
+  yield* Layer.build(Layer.provide(HttpServer.serve(served), listening)).pipe(
     Effect.mapError(({ cause }) => {
       const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
       const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)

@@ -80,6 +80,20 @@ export const flags = {
     "requests",
     "The most answers at the same time, with those that wait (default: 1024)",
   ),
+  tinker: toggle(
+    "tinker",
+    "Also answer Tinker's protocol under /api/v1: clients train adapters of the model, and sample from them",
+  ),
+  tinkerDir: text(
+    "tinker-dir",
+    "dir",
+    "With --tinker: the folder of the clients' models and checkpoints (default: results/tinker)",
+  ),
+  seed: number(
+    "seed",
+    "seed",
+    "With --tinker: the seed of adapters and samples for which clients set none (default: 0)",
+  ),
   toolFormat: Flag.Literals("tool-format", ["auto", "none", ...formatNames]).pipe(
     Flag.withDefault("auto" as const),
     Flag.withDescription("How the model writes calls of tools (default: auto, as its chat template shows)"),

@@ -27,7 +27,9 @@ export const serve = subcommand(
     const options = yield* sessionOptions(input)
     const typed = Option.getOrUndefined(input.apiKey)
     if (typed === "") return yield* usageError("--api-key: expected a text, found an empty one")
-    const apiKey = typed ?? (isLoopback(input.host) ? undefined : randomBytes(18).toString("base64url"))
+    const apiKey =
+      typed ??
+      (isLoopback(input.host) ? undefined : `${input.tinker ? "tml-" : ""}${randomBytes(18).toString("base64url")}`)
     // The server and the model are loaded only here, so that the other subcommands start fast.
     const { serveModel } = yield* Effect.promise(() => import("./serveModel.ts"))
     yield* Effect.scoped(Effect.provide(serveModel(input, apiKey), backend(input.backend, options)))

@@ -22,10 +22,12 @@ import { checkSizes } from "./checkSizes.ts"
 import { exampleRequest } from "./exampleRequest.ts"
 import { modelToServe } from "./modelToServe.ts"
 import type { ServeFlags } from "./flags.ts"
+import { checkTinker, tinkerRank, withTinker } from "./tinker.ts"
 import { openTrained, trainedModel } from "./trainedModel.ts"
 
 export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
   const adapters = yield* Effect.forEach(input.adapter, adapterFlag)
+  yield* checkTinker(input, apiKey)
   for (const [flag, folders] of [
     ["watch", input.watch],
     ["adapters", input.adapters],
@@ -35,7 +37,7 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
     }
   }
   const files = yield* onDisk(".", { followsLinks: true })
-  const { model, watch, maxAdapters, trainer } = yield* openModel(input, files)
+  const { model, watch, maxAdapters, trainer, folder } = yield* openModel(input, files)
   const report = reporter(input.verbose)
   const watched = [...new Set([...watch, ...input.watch].map((one) => resolve(one)))]
   for (const { name, path } of adapters) {
@@ -52,13 +54,18 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
     yield* Effect.forkScoped(following)
   }
   const allowed = [...input.adapters, ...watched, ...adapters.map(({ path }) => path), ...(yield* servedFolder(input))]
+  const key = apiKey === undefined ? undefined : Redacted.make(apiKey)
+  const extended = input.tinker
+    ? yield* withTinker(input, { model, folder, slots: maxAdapters, maxRank: rankOf(input), apiKey: key })
+    : undefined
   const { port } = yield* serve({
+    extended,
     chat: model.chat,
     host: input.host,
     port: input.port,
     allowedHosts: input.allowHost,
     maxRequests: Option.getOrUndefined(input.maxRequests),
-    apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
+    apiKey: key,
     replaceAdapters: input.replaceAdapters,
     ...(maxAdapters === 0 ? {} : { readAdapter: adaptersIn(allowed, (path) => model.readAdapter(files, path)) }),
   }).pipe(Effect.provideService(Engine, model.engine))
@@ -76,11 +83,16 @@ const servedFolder = ({ model }: ServeFlags) => Effect.map(exists(model), (isFol
 const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTree) {
   const named = input.model === "latest" ? yield* newestTrainer : input.model
   const trainer = yield* trainerAt(named)
-  if (trainer !== undefined) return { ...(yield* openTrained(yield* trainedModel(trainer, named), input)), trainer }
+  if (trainer !== undefined) {
+    if (input.tinker)
+      return yield* usageError("--tinker: expected a folder with a model, found a trainer; export a run")
+    return { ...(yield* openTrained(yield* trainedModel(trainer, named), input)), trainer, folder: "" }
+  }
   const { folder, name, watch } = yield* modelToServe(named)
   const directory = yield* LmDirectory.open(files, folder)
   yield* checkSizes(input, directory.decoder)
-  const hasAdapters = input.adapter.length + input.adapters.length + input.watch.length + watch.length > 0
+  const typed = input.adapter.length + input.adapters.length + input.watch.length + watch.length
+  const hasAdapters = input.tinker || typed > 0
   const maxAdapters = Math.max(
     Option.getOrElse(input.maxAdapters, () => (hasAdapters ? 8 : 0)),
     input.adapter.length,
@@ -92,11 +104,16 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
     maxLength: Option.getOrUndefined(input.maxModelLen),
     slots: Option.getOrUndefined(input.slots),
     pageSize: Option.getOrUndefined(input.pageSize),
-    maxRank: Option.getOrUndefined(input.maxLoraRank),
+    maxRank: input.tinker
+      ? Math.min(rankOf(input), directory.decoder.hiddenSize)
+      : Option.getOrUndefined(input.maxLoraRank),
     mostBytes: totalmem(),
   })
-  return { model, watch, maxAdapters, trainer }
+  return { model, watch, maxAdapters, trainer, folder }
 })
+
+/** The largest rank of an adapter with `--tinker`. */
+const rankOf = ({ maxLoraRank }: ServeFlags): number => Option.getOrElse(maxLoraRank, () => tinkerRank)
 
 /** Finds the newest trainer of language models in `results`, and prints its path. */
 const newestTrainer = runFolder("latest", {

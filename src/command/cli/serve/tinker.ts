@@ -1,0 +1,69 @@
+/** Answers Tinker's protocol besides OpenAI's, for `effect serve --tinker`. */
+import { hostname } from "node:os"
+import { join, resolve } from "node:path"
+import { Effect, Option, type Redacted } from "effect"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import { makeFolder } from "../../../base/config/files.ts"
+import { unzstd } from "../../../base/formats/zip/zstd-node.ts"
+import type { OpenedDecoder } from "../../../decoder/engine/openDecoder.ts"
+import type { ListenOptions } from "../../../decoder/serve/server-node.ts"
+import { holdLock } from "../../../run/store/lock.ts"
+import { owner } from "../../../run/store/owner-node.ts"
+import { onDisk } from "../../../run/store/FileTree.ts"
+import { openBaseModel } from "../../../trainer/baseModel.ts"
+import { makeTinkerServer } from "../../../trainer/tinker/TinkerServer.ts"
+import { defaultResultsDir } from "../flags.ts"
+import { usageError } from "../output/output.ts"
+import type { ServeFlags } from "./flags.ts"
+
+interface TinkerModel {
+  readonly model: OpenedDecoder
+  /** The folder of the base model. */
+  readonly folder: string
+  /** The number of adapters for which the engine has room, and their largest rank. */
+  readonly slots: number
+  readonly maxRank: number
+  readonly apiKey: Redacted.Redacted | undefined
+}
+
+/** The default of the largest rank of an adapter, which is also that of Tinker's clients. */
+export const tinkerRank = 32
+
+/** Fails if flags of `--tinker` were typed without it, or with a key that Tinker's clients refuse to send. */
+export const checkTinker = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
+  const { tinker, tinkerDir, seed } = input
+  if (!tinker) {
+    if (Option.isSome(tinkerDir)) return yield* usageError("--tinker-dir only works with --tinker")
+    if (Option.isSome(seed)) return yield* usageError("--seed only works with --tinker")
+    return
+  }
+  if (apiKey !== undefined && !apiKey.startsWith("tml-"))
+    return yield* usageError("--api-key: expected a key that begins with tml-, because Tinker's clients send no other")
+})
+
+/** Makes the function that adds Tinker's protocol to the server. */
+export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker: TinkerModel) {
+  const { model, folder, slots, maxRank, apiKey } = tinker
+  const directory = resolve(Option.getOrElse(input.tinkerDir, () => join(defaultResultsDir, "tinker")))
+  yield* makeFolder(directory)
+  yield* holdLock(join(directory, "server.lock"), owner)
+  const [{ maxLength }] = yield* model.engine.models
+  const seed = Option.getOrElse(input.seed, () => 0)
+  const base = yield* openBaseModel({ type: "folder", path: folder }, { baseDir: ".", seed })
+  const { app } = yield* makeTinkerServer({
+    base,
+    baseName: model.name,
+    engine: model.engine,
+    slots,
+    maxRank: Math.min(maxRank, base.decoder.hiddenSize),
+    maxLength,
+    files: yield* onDisk(directory),
+    unzstd,
+    seed,
+    keys: apiKey === undefined ? [] : [{ name: "main", key: apiKey }],
+    guard: { host: input.host, machine: hostname(), allowed: input.allowHost },
+  })
+  const extended: NonNullable<ListenOptions["extended"]> = (other) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => (url.startsWith("/api/v1/") ? app : other))
+  return extended
+})

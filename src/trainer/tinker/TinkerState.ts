@@ -1,0 +1,119 @@
+/** Holds the state of a Tinker server: what all models share, the models, and the sessions. */
+import { Clock, Effect, type Latch, type Scope, type Semaphore } from "effect"
+import type { BaseModel } from "../baseModel.ts"
+import type * as Decoder from "../../decoder/networks/Decoder.ts"
+import type { FileTree } from "../../run/store/FileTree.ts"
+import { notFound } from "./answers.ts"
+import type { AdapterInTraining } from "./AdapterInTraining.ts"
+import type { InProgress } from "./counting.ts"
+import type { Futures } from "./Futures.ts"
+import type { ModelRecord } from "./modelFiles.ts"
+import type { Samplers } from "./Samplers.ts"
+import type { TrainingPrograms } from "./TrainingPrograms.ts"
+import type { Turns } from "./turns.ts"
+
+/** The bounds of what clients can ask for. */
+export interface TinkerLimits {
+  /** The largest body in bytes, also after it is decompressed. */
+  readonly bodyBytes: number
+  /** The most tokens of all examples of a request. */
+  readonly requestTokens: number
+  /** The most models that one API key may have loaded, and the most of all keys together. */
+  readonly modelsOfKey: number
+  readonly models: number
+  /** The most requests of a model that are accepted before their turn. */
+  readonly pendingOfModel: number
+  /** The most samples that one API key may wait for, and the most of one request. */
+  readonly samplesOfKey: number
+  /** The most bytes of the checkpoints of one model. */
+  readonly checkpointBytes: number
+  /** The most sessions in memory; the oldest are forgotten first. */
+  readonly sessions: number
+  /** The most outcomes in memory. */
+  readonly outcomes: number
+}
+
+export const defaultLimits: TinkerLimits = {
+  bodyBytes: 64 * 1024 * 1024,
+  requestTokens: 1024 * 1024,
+  modelsOfKey: 32,
+  models: 64,
+  pendingOfModel: 256,
+  samplesOfKey: 1024,
+  checkpointBytes: 16 * 2 ** 30,
+  sessions: 4096,
+  outcomes: 4096,
+}
+
+export interface Session {
+  readonly id: string
+  readonly owner: string
+  /** The sampling sessions, with the address of their weights; null for the base model. */
+  readonly samplers: Map<string, string | null>
+}
+
+/** A model that is loaded. */
+export interface TinkerModel {
+  record: ModelRecord
+  readonly adapter: AdapterInTraining
+  /** The digests of the accepted requests that were not performed, by their numbers. */
+  readonly pending: Map<number, string>
+  /** The number of the last request that was performed. */
+  lastSeq: number
+  /** The largest number of a request that a previous process accepted. Their outcomes may be on disk. */
+  readonly repeatedUpTo: number
+  /** The number of the last request that a previous process has performed. Requests up to it that are gone had failed. */
+  readonly performedUpTo: number
+  lastRequestMillis: number
+  isUnloaded: boolean
+  /** Opens when a request was accepted. */
+  readonly work: Latch.Latch
+  /** One request is accepted at a time. */
+  readonly accepting: Semaphore.Semaphore
+}
+
+export interface TinkerState {
+  readonly base: BaseModel
+  /** The name of the base model for clients. */
+  readonly baseName: string
+  readonly shape: Decoder.AdapterShape
+  readonly maxLength: number
+  readonly seed: number
+  readonly programs: TrainingPrograms
+  readonly files: FileTree
+  readonly turns: Turns
+  readonly samplers: Samplers
+  readonly futures: Futures
+  readonly limits: TinkerLimits
+  readonly models: Map<string, TinkerModel>
+  readonly sessions: Map<string, Session>
+  /** The number of sessions that were ever created. */
+  sessionCount: number
+  /** The samples that are generated or wait, by API key. */
+  readonly samplesInProgress: InProgress
+  /** The number of requests to sample without a number of their own. */
+  unnumberedSamples: number
+  /** Models and requests in progress end with this scope. */
+  readonly scope: Scope.Scope
+}
+
+export const requestIdOf = (model: string, seq: number): string => `${model}/${seq}`
+
+/** Returns a loaded model of an owner. Models of others look as if they did not exist. */
+export const findModel = ({ models }: TinkerState, id: string, owner: string) => {
+  const model = models.get(id)
+  if (model === undefined || model.record.owner !== owner)
+    return Effect.fail(notFound("model_id", `there is no model "${id}"; it may have been unloaded`))
+  return Effect.succeed(model)
+}
+
+export const findSession = ({ sessions }: TinkerState, id: string, owner: string) => {
+  const session = sessions.get(id)
+  return session === undefined || session.owner !== owner
+    ? Effect.fail(notFound("session_id", `there is no session "${id}"; create a new one`))
+    : Effect.succeed(session)
+}
+
+/** Returns the time as ISO 8601, for lists. No result depends on it. */
+export const timestamp = (addSeconds = 0): Effect.Effect<string> =>
+  Effect.map(Clock.currentTimeMillis, (now) => new Date(now + 1000 * addSeconds).toISOString())

@@ -1,0 +1,146 @@
+/** Declares the JSON requests of Tinker's protocol. Unknown keys are ignored, as newer clients may send more. */
+import { Effect, Schema } from "effect"
+import { naturalInt, positiveInt } from "../../base/config/fields.ts"
+import type { ApiError } from "../../decoder/serve/ApiError.ts"
+import { decoderOf } from "./answers.ts"
+import type { RawDatum, RequestTensor } from "./Datum.ts"
+import type { AddressedLossRequest } from "./protobufBodies.ts"
+
+const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const unit = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
+const fromZero = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
+
+/** The name of a model, a session or a checkpoint. */
+const Name = Schema.String.check(Schema.isMaxLength(500))
+const seqId = optional(positiveInt)
+const Metadata = optional(Schema.Record(Schema.String, Schema.Unknown))
+
+const Chunk = Schema.Struct({ type: Schema.optionalKey(Schema.String), tokens: optional(Schema.Array(Schema.Number)) })
+const ModelInput = Schema.Struct({ chunks: Schema.Array(Chunk) })
+
+/** Returns the tokens of an input, or the kind of a chunk that is not text. */
+export const tokensOf = ({ chunks }: typeof ModelInput.Type): RawDatum["tokens"] => {
+  const other = chunks.find(({ type = "encoded_text" }) => type !== "encoded_text")
+  return other === undefined ? chunks.flatMap(({ tokens }) => tokens ?? []) : { unsupported: other.type ?? "a chunk" }
+}
+
+const Tensor = Schema.Struct({
+  data: Schema.Array(Schema.Number),
+  shape: optional(Schema.Array(naturalInt)),
+  sparse_crow_indices: optional(Schema.Array(Schema.Number)),
+})
+
+const LossInput = Schema.Struct({
+  data: Schema.Array(Schema.Struct({ model_input: ModelInput, loss_fn_inputs: Schema.Record(Schema.String, Tensor) })),
+  loss_fn: Schema.String,
+  loss_fn_config: optional(Schema.Record(Schema.String, Schema.Number)),
+})
+
+const LossBody = Schema.Struct({
+  model_id: Name,
+  seq_id: seqId,
+  forward_backward_input: optional(LossInput),
+  forward_input: optional(LossInput),
+})
+
+const decodeLossBody = decoderOf(LossBody)
+const decodeInput = decoderOf(LossInput)
+
+const tensorOf = ({ data, shape, sparse_crow_indices }: typeof Tensor.Type): RequestTensor => ({
+  data,
+  shape: shape ?? null,
+  isSparse: (sparse_crow_indices ?? null) !== null,
+})
+
+/** Decodes a JSON request to compute a loss. */
+export const lossRequestOf = Effect.fnUntraced(function* (
+  body: unknown,
+  { forwardOnly }: Pick<AddressedLossRequest, "forwardOnly">,
+): Effect.fn.Return<AddressedLossRequest, ApiError> {
+  const { model_id, seq_id, ...inputs } = yield* decodeLossBody(body)
+  const given = inputs.forward_backward_input ?? inputs.forward_input
+  const input = given ?? (yield* decodeInput({}))
+  return {
+    modelId: model_id,
+    seqId: seq_id ?? null,
+    forwardOnly,
+    request: {
+      loss: input.loss_fn,
+      lossConfig: new Map(Object.entries(input.loss_fn_config ?? {})),
+      data: input.data.map(({ model_input, loss_fn_inputs }) => ({
+        tokens: tokensOf(model_input),
+        inputs: new Map(Object.entries(loss_fn_inputs).map(([name, tensor]) => [name, tensorOf(tensor)])),
+      })),
+    },
+  }
+})
+
+export const SessionBody = Schema.Struct({ session_id: Name })
+
+export const CreateModel = Schema.Struct({
+  session_id: Name,
+  model_seq_id: naturalInt,
+  base_model: Name,
+  user_metadata: Metadata,
+  lora_config: optional(
+    Schema.Struct({
+      rank: positiveInt,
+      seed: optional(Schema.Int),
+      train_unembed: optional(Schema.Boolean),
+      train_mlp: optional(Schema.Boolean),
+      train_attn: optional(Schema.Boolean),
+    }),
+  ),
+})
+
+export const ModelBody = Schema.Struct({ model_id: Name, seq_id: seqId })
+
+export const OptimStep = Schema.Struct({
+  adam_params: Schema.Struct({
+    learning_rate: optional(fromZero),
+    beta1: optional(unit.check(Schema.isLessThan(1))),
+    beta2: optional(unit.check(Schema.isLessThan(1))),
+    eps: optional(fromZero),
+    weight_decay: optional(fromZero),
+    grad_clip_norm: optional(fromZero),
+  }),
+})
+
+export const SaveWeights = Schema.Struct({
+  path: optional(Name),
+  ttl_seconds: optional(positiveInt),
+  overwrite: optional(Schema.Boolean),
+  sampling_session_seq_id: optional(naturalInt),
+})
+
+export const LoadWeights = Schema.Struct({ path: Name, optimizer: optional(Schema.Boolean) })
+
+export const CreateSamplingSession = Schema.Struct({
+  session_id: Name,
+  sampling_session_seq_id: naturalInt,
+  base_model: optional(Name),
+  model_path: optional(Name),
+})
+
+export const Sample = Schema.Struct({
+  num_samples: optional(positiveInt),
+  prompt: ModelInput,
+  sampling_params: Schema.Struct({
+    max_tokens: optional(positiveInt),
+    seed: optional(Schema.Int),
+    stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.Union([Schema.String, Schema.Int]))])),
+    temperature: optional(fromZero),
+    top_k: optional(Schema.Int),
+    top_p: optional(unit),
+  }),
+  base_model: optional(Name),
+  model_path: optional(Name),
+  sampling_session_id: optional(Name),
+  seq_id: optional(naturalInt),
+  prompt_logprobs: optional(Schema.Boolean),
+  topk_prompt_logprobs: optional(naturalInt),
+})
+
+export const RetrieveFuture = Schema.Struct({ request_id: Name })
+export const WeightsInfo = Schema.Struct({ tinker_path: Name })
+export const TimeToLive = Schema.Struct({ ttl_seconds: optional(positiveInt) })

@@ -1,0 +1,171 @@
+/** Creates, opens and unloads the models of a Tinker server, and accepts their requests. */
+import { Effect, Latch, Semaphore } from "effect"
+import { joined } from "../../base/config/bytes.ts"
+import { sha256 } from "../../base/config/sha256.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { stream } from "../../base/rng/Rng.ts"
+import { ApiError, badRequest } from "../../decoder/serve/ApiError.ts"
+import { failedBy, notFound } from "./answers.ts"
+import { makeAdapter, restoreState } from "./AdapterInTraining.ts"
+import type { CreateModel } from "./jsonBodies.ts"
+import * as ModelFiles from "./modelFiles.ts"
+import { performAll } from "./performing.ts"
+import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "./TinkerState.ts"
+
+/** Makes the adapter of a model, with its last saved numbers, and starts to perform its requests. */
+export const openModel = Effect.fnUntraced(function* (state: TinkerState, record: ModelFiles.ModelRecord) {
+  const { base, shape, files, models, scope } = state
+  const { id, rank, trains_attention, trains_mlp } = record
+  const choice = { rank, trainsAttention: trains_attention, trainsMlp: trains_mlp }
+  const adapter = makeAdapter(base.decoder, shape, choice, stream(record.seed, "adapter"))
+  const saved = yield* ModelFiles.readState(files, id)
+  if (saved !== undefined) yield* restoreState(adapter, saved.bytes, { steps: saved.progress.steps, moments: true })
+  const lastSeq = saved?.progress.last_seq ?? 0
+  if (saved !== undefined) {
+    // The process may have been killed between saving the state and writing the outcome.
+    yield* ModelFiles.writeResult(files, id, lastSeq, saved.progress.result)
+    yield* ModelFiles.tidyModel(files, id, lastSeq)
+  }
+  const pending = new Map<number, string>()
+  for (const seq of yield* ModelFiles.requestsOf(files, id))
+    if (seq > lastSeq) pending.set(seq, (yield* ModelFiles.readRequest(files, id, seq)).digest)
+  const model: TinkerModel = {
+    record,
+    adapter,
+    pending,
+    lastSeq,
+    repeatedUpTo: Math.max(lastSeq, ...pending.keys()),
+    performedUpTo: Math.max(lastSeq, ...(yield* ModelFiles.resultsOf(files, id))),
+    lastRequestMillis: Date.parse(record.created_at),
+    isUnloaded: false,
+    work: Latch.makeUnsafe(true),
+    accepting: yield* Semaphore.make(1),
+  }
+  models.set(id, model)
+  for (const seq of pending.keys()) state.futures.ensure(requestIdOf(id, seq), record.owner)
+  yield* Effect.forkIn(performAll(state, model), scope)
+  return model
+})
+
+const tooMany = (param: string | null, message: string): ApiError =>
+  new ApiError({ status: 429, code: "quota_exceeded", param, message })
+
+/** Fails if an API key, or all together, have too many models. */
+const checkRoom = Effect.fnUntraced(function* ({ models, limits }: TinkerState, owner: string) {
+  const own = [...models.values()].filter(({ record }) => record.owner === owner).length
+  if (own < limits.modelsOfKey && models.size < limits.models) return
+  const most = Math.min(limits.modelsOfKey, limits.models)
+  // The status is not 429, after which clients send the request again: only an unloaded model makes room.
+  return yield* new ApiError({
+    status: 403,
+    code: "quota_exceeded",
+    param: null,
+    message: `this server holds ${models.size} models, ${own} of this API key, and takes at most ${most} of a key; unload one`,
+  })
+})
+
+/** Creates a model: a new adapter of its own rank. The same request of the same session returns the same model. */
+export const createModel = Effect.fnUntraced(function* (
+  state: TinkerState,
+  body: typeof CreateModel.Type,
+  owner: string,
+) {
+  const { baseName, shape, models, files, seed } = state
+  const session = yield* findSession(state, body.session_id, owner)
+  const id = `${session.id}-model-${body.model_seq_id}`
+  if (body.base_model !== baseName)
+    return yield* notFound("base_model", `this server has "${baseName}", not "${body.base_model}"`)
+  const lora = body.lora_config ?? { rank: Math.min(32, shape.rank) }
+  if (lora.rank > shape.rank)
+    return yield* badRequest(
+      `lora_config.rank: expected at most ${shape.rank} (--max-lora-rank of the server), found ${lora.rank}`,
+      "lora_config.rank",
+    )
+  const record: ModelFiles.ModelRecord = {
+    id,
+    session: session.id,
+    owner,
+    rank: lora.rank,
+    seed: lora.seed ?? stream(seed, "adapter", id).uint32At(0),
+    trains_attention: lora.train_attn ?? true,
+    trains_mlp: lora.train_mlp ?? true,
+    user_metadata: body.user_metadata ?? null,
+    created_at: yield* timestamp(),
+    is_unloaded: false,
+  }
+  const known = models.get(id)?.record ?? (yield* ModelFiles.readRecords(files)).find((one) => one.id === id)
+  if (known !== undefined) {
+    const isSame = known.rank === record.rank && known.seed === record.seed && !known.is_unloaded
+    if (isSame) return known
+    return yield* badRequest(`model_seq_id: the session already has another model ${body.model_seq_id}`, "model_seq_id")
+  }
+  yield* checkRoom(state, owner)
+  yield* ModelFiles.writeRecord(files, record)
+  yield* Effect.orDie(openModel(state, record))
+  return record
+})
+
+/** Unloads a model. Its checkpoints stay; its requests that were not performed fail. */
+export const unloadModel = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel) {
+  const { id } = model.record
+  model.record = { ...model.record, is_unloaded: true }
+  yield* ModelFiles.writeRecord(state.files, model.record)
+  model.isUnloaded = true
+  state.models.delete(id)
+  model.work.openUnsafe()
+  for (const seq of model.pending.keys())
+    state.futures.settle(requestIdOf(id, seq), failedBy("user", `the model ${id} was unloaded`))
+  yield* ModelFiles.removeState(state.files, id)
+})
+
+/** A request for a model, as it came. */
+interface NewRequest extends Omit<ModelFiles.AcceptedRequest, "digest"> {
+  /** The number of the request; null takes the next one. */
+  readonly seqId: number | null
+}
+
+/** How far ahead of the last request the number of a request may be. */
+const farthestAhead = 4096
+
+const usedTwice = (seq: number) =>
+  new ApiError({
+    status: 422,
+    code: "seq_id_used",
+    param: "seq_id",
+    message: `seq_id: ${seq} was already used by another request of this model`,
+  })
+
+/** Returns the digest of the request with a number; undefined if there was none. */
+const digestOf = Effect.fnUntraced(function* (
+  { files }: TinkerState,
+  { pending, record, lastSeq }: TinkerModel,
+  seq: number,
+) {
+  const waiting = pending.get(seq)
+  if (waiting !== undefined || seq > lastSeq) return waiting
+  // Of requests whose outcomes are no longer kept, nothing is known but that they were performed.
+  return (yield* ModelFiles.readResult(files, record.id, seq))?.digest ?? ""
+})
+
+/** Accepts a request of a model: it is on disk before this returns the number of the request. */
+export const acceptRequest = (state: TinkerState, model: TinkerModel, { seqId, ...request }: NewRequest) =>
+  Effect.gen(function* () {
+    const { pending, record, lastSeq } = model
+    const { limits, files } = state
+    const digest = yield* sha256(joined([utf8.encode(`${request.kind} `), request.body]))
+    const seq = seqId ?? Math.max(lastSeq, ...pending.keys()) + 1
+    const known = yield* digestOf(state, model, seq)
+    if (known === digest) return seq
+    if (known !== undefined) return yield* usedTwice(seq)
+    if (model.isUnloaded) return yield* notFound("model_id", `the model "${record.id}" was unloaded`)
+    if (seq > lastSeq + farthestAhead)
+      return yield* badRequest(`seq_id: expected at most ${lastSeq + farthestAhead}, found ${seq}`, "seq_id")
+    // The next request is always accepted: the others wait for it.
+    if (pending.size >= limits.pendingOfModel && seq > lastSeq + 1)
+      return yield* tooMany("seq_id", `${pending.size} requests of this model wait for their turn; try again later`)
+    yield* ModelFiles.writeRequest(files, record.id, seq, { ...request, digest })
+    pending.set(seq, digest)
+    state.futures.ensure(requestIdOf(record.id, seq), record.owner)
+    model.work.openUnsafe()
+    return seq
+  }).pipe(model.accepting.withPermits(1))

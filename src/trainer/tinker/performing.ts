@@ -1,0 +1,281 @@
+/** Performs the requests of models, each model's in the order of their numbers and each request exactly once. */
+import { Clock, Effect } from "effect"
+import { isMachineFault } from "../../base/config/files.ts"
+import { messageOf, parsedJson } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { ApiError, badRequest } from "../../decoder/serve/ApiError.ts"
+import { decoderOf, failedBy, type Outcome, outcomeOfRefusal } from "./answers.ts"
+import { clearGradient, encodeState, restoreState, updateAdapter } from "./AdapterInTraining.ts"
+import {
+  addressOf,
+  checkName,
+  checkpointsOf,
+  infoOf,
+  isExpired,
+  placeOf,
+  readTraining,
+  removeCheckpoint,
+  saveCheckpoint,
+} from "./checkpoints.ts"
+import { DatumProblem } from "./Datum.ts"
+import { LoadWeights, lossRequestOf, OptimStep, SaveWeights } from "./jsonBodies.ts"
+import { performLoss } from "./losses.ts"
+import * as ModelFiles from "./modelFiles.ts"
+import { decodeLossRequest } from "./protobufBodies.ts"
+import { saveSession } from "./sessions.ts"
+import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "./TinkerState.ts"
+import { attempt } from "../../base/config/attempt.ts"
+
+/** A request of a model whose turn has come. */
+interface CurrentRequest extends ModelFiles.AcceptedRequest {
+  readonly seq: number
+}
+
+const jsonOf = ({ body }: Pick<ModelFiles.AcceptedRequest, "body">): unknown => parsedJson(utf8.decode(body))
+
+/** Decodes the body of a request to compute a loss. */
+export const decodedLoss = (request: Pick<ModelFiles.AcceptedRequest, "encoding" | "body" | "kind">) =>
+  request.encoding === "json"
+    ? lossRequestOf(jsonOf(request), { forwardOnly: request.kind === "forward" })
+    : Effect.mapError(
+        attempt(() => decodeLossRequest(request.body), RangeError, DatumProblem),
+        (error) => badRequest(error.message, error instanceof DatumProblem ? error.key : null),
+      )
+
+const decodeOptimStep = decoderOf(OptimStep)
+const decodeSave = decoderOf(SaveWeights)
+const decodeLoad = decoderOf(LoadWeights)
+
+/** Saves the state of a model with the outcome of the request that changed it. */
+const commit = (
+  { files }: TinkerState,
+  { record, adapter }: TinkerModel,
+  { seq, digest }: CurrentRequest,
+  outcome: Outcome,
+) =>
+  ModelFiles.writeState(files, record.id, {
+    progress: { last_seq: seq, steps: adapter.steps, result: { digest, outcome } },
+    bytes: encodeState(adapter),
+  })
+
+/** Updates a model. The update is undone if it cannot be saved, so that no acknowledged update is ever lost. */
+const optimStep = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, request: CurrentRequest) {
+  const { adam_params: adam } = yield* decodeOptimStep(jsonOf(request))
+  const learningRate = adam.learning_rate ?? 1e-4
+  const updated = updateAdapter(model.adapter, {
+    learningRate,
+    beta1: adam.beta1 ?? 0.9,
+    beta2: adam.beta2 ?? 0.95,
+    epsilon: adam.eps ?? 1e-12,
+    weightDecay: adam.weight_decay ?? 0,
+    maxNorm: adam.grad_clip_norm ?? 0,
+  })
+  if ("problem" in updated) return failedBy("user", updated.problem)
+  const { steps } = model.adapter
+  const metrics = { "grad_norm:mean": updated.norm, "learning_rate:mean": learningRate, "step:max": steps }
+  const outcome: Outcome = { _tag: "Other", value: { type: "optim_step", metrics } }
+  yield* Effect.tapError(commit(state, model, request, outcome), () => Effect.sync(updated.undo))
+  clearGradient(model.adapter)
+  return outcome
+})
+
+/** The number of checkpoints without a name that a model keeps for sampling. */
+const keptUnnamed = 16
+
+/** Removes checkpoints that expired, and the oldest ones without a name. */
+const tidyCheckpoints = Effect.fnUntraced(function* ({ files, samplers }: TinkerState, model: string) {
+  const now = yield* Clock.currentTimeMillis
+  const all = yield* checkpointsOf(files, model)
+  const unnamed = all.filter(({ info }) => !info.is_named).sort((a, b) => a.info.seq - b.info.seq)
+  const old = new Set(unnamed.slice(0, Math.max(0, unnamed.length - keptUnnamed)))
+  for (const one of all)
+    if (old.has(one) || isExpired(one.info, now)) {
+      yield* samplers.forget(one.place)
+      yield* removeCheckpoint(files, one.place)
+    }
+})
+
+/** Fails if a checkpoint may not be saved, because of its name or its size. */
+const checkSave = Effect.fnUntraced(function* (
+  { files, limits }: TinkerState,
+  place: Parameters<typeof infoOf>[1],
+  { seq, overwrite }: { readonly seq: number; readonly overwrite: boolean },
+) {
+  const before = yield* infoOf(files, place)
+  // The same request may have saved it, before the server was killed.
+  if (before !== undefined && before.seq !== seq && !overwrite)
+    return yield* badRequest(
+      `path: the checkpoint ${addressOf(place)} exists; use another name or set overwrite`,
+      "path",
+    )
+  const all = yield* checkpointsOf(files, place.model)
+  const bytes = all.reduce((sum, { info }) => sum + info.size_bytes, 0)
+  if (bytes > limits.checkpointBytes)
+    return yield* badRequest(
+      `path: the checkpoints of this model have ${bytes} bytes, more than its ${limits.checkpointBytes}; delete some`,
+      "path",
+    )
+})
+
+const saveWeights = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, request: CurrentRequest) {
+  const { seq, kind } = request
+  const { record, adapter } = model
+  const body = yield* decodeSave(jsonOf(request))
+  const isSampler = kind === "save_weights_for_sampler"
+  const isNamed = (body.path ?? null) !== null
+  const fallback = isSampler ? `unnamed-${seq}` : `step-${adapter.steps}-request-${seq}`
+  const name = yield* checkName(body.path ?? fallback)
+  const place = { model: record.id, kind: isSampler ? ("sampler_weights" as const) : ("weights" as const), name }
+  yield* checkSave(state, place, { seq, overwrite: isSampler || body.overwrite === true })
+  if (isSampler) yield* state.samplers.forget(place)
+  const life = body.ttl_seconds ?? null
+  yield* saveCheckpoint(state.files, {
+    place,
+    adapter,
+    decoder: state.base.decoder,
+    base: state.base.name,
+    info: {
+      seq,
+      is_named: isNamed || !isSampler,
+      saved_at: yield* timestamp(),
+      expires_at: life === null ? null : yield* timestamp(life),
+    },
+  })
+  yield* tidyCheckpoints(state, record.id)
+  const path = addressOf(place)
+  const outcome = (value: Readonly<Record<string, unknown>>): Outcome => ({
+    _tag: "Other",
+    value: { type: kind, ...value },
+  })
+  const sampler = body.sampling_session_seq_id ?? null
+  if (!isSampler || sampler === null) return outcome({ path })
+  const session = yield* findSession(state, record.session, record.owner)
+  const id = samplerIdOf(session.id, sampler)
+  session.samplers.set(id, path)
+  yield* saveSession(state.files, session)
+  return outcome({ path: isNamed ? path : null, sampling_session_id: id })
+})
+
+export const samplerIdOf = (session: string, seq: number): string => `${session}-sampler-${seq}`
+
+const loadWeights = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, request: CurrentRequest) {
+  const { adapter, record } = model
+  const { path, optimizer } = yield* decodeLoad(jsonOf(request))
+  const place = yield* placeOf(path, "path")
+  yield* checkOwner(state, place.model, record.owner, "path")
+  if (place.kind !== "weights") {
+    const problem = "expected tinker://MODEL/weights/NAME; sampler_weights have no optimizer to continue with"
+    return yield* badRequest(`path: ${problem}`, "path")
+  }
+  const { info, bytes } = yield* readTraining(state.files, place, "path")
+  if (info.rank !== adapter.choice.rank)
+    return yield* badRequest(
+      `path: expected an adapter of rank ${adapter.choice.rank}, found rank ${info.rank}`,
+      "path",
+    )
+  const before = { bytes: encodeState(adapter), steps: adapter.steps }
+  yield* Effect.mapError(
+    restoreState(adapter, bytes, { steps: info.steps, moments: optimizer === true }),
+    ({ message }) => badRequest(`path: ${message}`, "path"),
+  )
+  const outcome: Outcome = { _tag: "Other", value: { type: "load_weights", path, model_id: record.id } }
+  yield* Effect.tapError(commit(state, model, request, outcome), () =>
+    Effect.orDie(restoreState(adapter, before.bytes, { steps: before.steps, moments: true })),
+  )
+  return outcome
+})
+
+/** Fails if a model belongs to another API key, as if it did not exist. */
+export const checkOwner = Effect.fnUntraced(function* (
+  { files, models }: TinkerState,
+  id: string,
+  owner: string,
+  param: string,
+) {
+  const loaded = models.get(id)?.record
+  const record = loaded ?? (yield* ModelFiles.readRecords(files)).find((one) => one.id === id)
+  if (record?.owner === owner) return record
+  return yield* new ApiError({ status: 404, code: "not_found", param, message: `${param}: there is no model "${id}"` })
+})
+
+const perform = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, request: CurrentRequest) {
+  switch (request.kind) {
+    case "forward":
+    case "forward_backward":
+      return yield* performLoss(state, model, yield* decodedLoss(request))
+    case "optim_step":
+      return yield* optimStep(state, model, request)
+    case "save_weights":
+    case "save_weights_for_sampler":
+      return yield* saveWeights(state, model, request)
+    case "load_weights":
+      return yield* loadWeights(state, model, request)
+  }
+})
+
+/** Converts any failure to an outcome. The client learns the details of its own mistakes; the log has those of the server. */
+const outcomeOf = (state: TinkerState, model: TinkerModel, request: CurrentRequest) =>
+  perform(state, model, request).pipe(
+    Effect.catch((error) => {
+      if (error instanceof ApiError) return Effect.succeed(outcomeOfRefusal(error))
+      const reason = isMachineFault(error) ? messageOf(error) : "its log says why"
+      const shown = failedBy("server", `the server could not perform ${request.kind}: ${reason}; nothing was changed`)
+      return Effect.as(Effect.logError(`${requestIdOf(model.record.id, request.seq)}: ${error.message}`), shown)
+    }),
+    Effect.catchDefect((defect) =>
+      Effect.as(
+        Effect.logError("a request failed", defect),
+        failedBy("server", `the server failed to perform ${request.kind}; its log says why`),
+      ),
+    ),
+  )
+
+/**
+ * Tells whether a previous process has performed a request for good. A gradient that was not yet part of an update is computed
+ * again, because sums of gradients are not saved.
+ */
+const isFinal = (kind: ModelFiles.RequestKind, { outcome }: ModelFiles.SavedResult): boolean =>
+  kind !== "forward_backward" || outcome._tag === "Failed"
+
+/** Performs a model's next request, and saves its outcome. */
+const performNext = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, seq: number) {
+  const { files } = state
+  const { id } = model.record
+  const request = { ...(yield* ModelFiles.readRequest(files, id, seq)), seq }
+  const saved = seq <= model.repeatedUpTo ? yield* ModelFiles.readResult(files, id, seq) : undefined
+  const isDone = saved !== undefined && isFinal(request.kind, saved)
+  const outcome = isDone ? saved.outcome : yield* outcomeOf(state, model, request)
+  const changesState = request.kind === "optim_step" || request.kind === "load_weights"
+  if (!isDone)
+    yield* Effect.catch(ModelFiles.writeResult(files, id, seq, { digest: request.digest, outcome }), ({ message }) =>
+      // A failure that cannot be written must not become a success after a restart. Anything else would have the same outcome.
+      Effect.andThen(
+        Effect.logWarning(message),
+        outcome._tag === "Failed" ? Effect.ignore(ModelFiles.removeRequest(files, id, seq)) : Effect.void,
+      ),
+    )
+  if (changesState && outcome._tag !== "Failed")
+    yield* Effect.catch(ModelFiles.tidyModel(files, id, seq), ({ message }) => Effect.logWarning(message))
+  return outcome
+})
+
+/** Performs the requests of a model until it is unloaded. */
+export const performAll = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel) {
+  while (!model.isUnloaded) {
+    const seq = model.lastSeq + 1
+    const isPending = model.pending.has(seq)
+    if (!isPending && seq > model.performedUpTo) {
+      model.work.closeUnsafe()
+      yield* model.work.await
+      continue
+    }
+    const outcome = isPending
+      ? yield* Effect.catch(performNext(state, model, seq), (error) =>
+          Effect.as(Effect.logError(error.message), failedBy("server", `the request cannot be read: ${error.message}`)),
+        )
+      : undefined
+    model.lastSeq = seq
+    model.pending.delete(seq)
+    if (outcome !== undefined) state.futures.settle(requestIdOf(model.record.id, seq), outcome)
+  }
+})

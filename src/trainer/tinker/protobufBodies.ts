@@ -1,0 +1,200 @@
+/** Reads and writes the protobuf messages of Tinker's protocol. The numbers of fields are those of its public schema. */
+import { utf8 } from "../../base/config/utf8.ts"
+import { fieldsOf, type ProtobufField, ProtobufMessage } from "../../base/formats/protobuf.ts"
+import type { LossOutput, SampleOutput } from "./answers.ts"
+import { DatumProblem, type RawDatum, type RawLossRequest, type RequestTensor } from "./Datum.ts"
+
+/** A request to compute a loss, with the model that it is for. */
+export interface AddressedLossRequest {
+  readonly modelId: string
+  /** The number of the request among the model's requests; null if the client did not number it. */
+  readonly seqId: number | null
+  readonly forwardOnly: boolean
+  readonly request: RawLossRequest
+}
+
+const bytesIn = ({ field, value }: ProtobufField): Uint8Array => {
+  if (typeof value !== "number") return value
+  throw new RangeError(`protobuf: field ${field}: expected bytes, found a number`)
+}
+const numberIn = ({ field, value }: ProtobufField): number => {
+  if (typeof value === "number") return value
+  throw new RangeError(`protobuf: field ${field}: expected a number, found bytes`)
+}
+const textIn = (field: ProtobufField): string => utf8.decode(bytesIn(field))
+
+const doubleIn = (field: ProtobufField): number => {
+  const bytes = bytesIn(field)
+  if (bytes.length !== 8) throw new RangeError(`protobuf: field ${field.field}: expected a double`)
+  return new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true)
+}
+
+/** Returns the entry of a map, whose value is decoded by `decode`. */
+const entryIn = <A>(field: ProtobufField, decode: (field: ProtobufField) => A, otherwise: A): readonly [string, A] => {
+  let key = ""
+  let value = otherwise
+  for (const part of fieldsOf(bytesIn(field))) {
+    if (part.field === 1) key = textIn(part)
+    else if (part.field === 2) value = decode(part)
+  }
+  return [key, value]
+}
+
+/** The types of a tensor's numbers in the schema. */
+const dtypes = { float32: 1, int64: 2, int32: 3 } as const
+
+/** Copies bytes of numbers to an array, which must begin at a multiple of its width. */
+const aligned = (bytes: Uint8Array, width: number, place: string): ArrayBuffer => {
+  if (bytes.length % width !== 0) throw new RangeError(`protobuf: ${place}: expected numbers of ${width} bytes each`)
+  const copy = new ArrayBuffer(bytes.length)
+  new Uint8Array(copy).set(bytes)
+  return copy
+}
+
+const arrayOf = (bytes: Uint8Array, dtype: number): RequestTensor["data"] => {
+  switch (dtype) {
+    case dtypes.float32:
+      return new Float32Array(aligned(bytes, 4, "a tensor"))
+    case dtypes.int64:
+      return new BigInt64Array(aligned(bytes, 8, "a tensor"))
+    case dtypes.int32:
+      return new Int32Array(aligned(bytes, 4, "a tensor"))
+    default:
+      throw new RangeError(`protobuf: a tensor: expected float32, int64 or int32, found the type ${dtype}`)
+  }
+}
+
+/** The most axes of a tensor's shape that are read. */
+const mostAxes = 8
+
+const noTensor: RequestTensor = { data: [], shape: null, isSparse: false }
+
+const tensorIn = (field: ProtobufField): RequestTensor => {
+  let dense = new Uint8Array(0)
+  let dtype = 0
+  let isSparse = false
+  const shape: Array<number> = []
+  for (const part of fieldsOf(bytesIn(field))) {
+    if (part.field === 1) dense = Uint8Array.from(bytesIn(part))
+    else if (part.field === 2) isSparse = true
+    else if (part.field === 3) dtype = numberIn(part)
+    else if (part.field === 4) {
+      // A list of numbers is one field of bytes, or a field for each number.
+      if (typeof part.value === "number") shape.push(part.value)
+      else shape.push(...varintsIn(part.value))
+    }
+  }
+  if (shape.length > mostAxes) throw new RangeError(`protobuf: a tensor: expected at most ${mostAxes} axes`)
+  return { data: isSparse ? [] : arrayOf(dense, dtype), shape: shape.length === 0 ? null : shape, isSparse }
+}
+
+function* varintsIn(bytes: Uint8Array): Generator<number, void> {
+  let value = 0
+  let scale = 1
+  for (const byte of bytes.subarray(0, 10 * mostAxes)) {
+    value += (byte & 127) * scale
+    scale *= 128
+    if (byte >= 128) continue
+    yield value
+    value = 0
+    scale = 1
+  }
+}
+
+/** The kinds of chunks of an input, by their numbers. */
+const chunkKinds: Readonly<Record<number, string>> = { 2: "an image", 3: "audio" }
+
+const datumIn = (field: ProtobufField): RawDatum => {
+  const tokens: Array<number> = []
+  let unsupported: string | undefined
+  const inputs = new Map<string, RequestTensor>()
+  for (const part of fieldsOf(bytesIn(field))) {
+    if (part.field === 2) inputs.set(...entryIn(part, tensorIn, noTensor))
+    if (part.field !== 1) continue
+    for (const chunk of fieldsOf(bytesIn(part))) {
+      if (chunk.field !== 1) unsupported = chunkKinds[chunk.field] ?? "an unknown chunk"
+      else
+        for (const inner of fieldsOf(bytesIn(chunk)))
+          if (inner.field === 1) for (const id of new Int32Array(aligned(bytesIn(inner), 4, "tokens"))) tokens.push(id)
+    }
+  }
+  return { tokens: unsupported === undefined ? tokens : { unsupported }, inputs }
+}
+
+/** Decodes a request to compute a loss. Throws a `RangeError` if the bytes are no such message. */
+export const decodeLossRequest = (bytes: Uint8Array): AddressedLossRequest => {
+  let modelId = ""
+  let seqId: number | null = null
+  let forwardOnly = false
+  let loss = ""
+  const lossConfig = new Map<string, number>()
+  const data: Array<RawDatum> = []
+  for (const field of fieldsOf(bytes)) {
+    if (field.field === 1) modelId = textIn(field)
+    // The schema has no way to leave the number out, so clients send 0 instead.
+    else if (field.field === 2) seqId = numberIn(field) === 0 ? null : numberIn(field)
+    else if (field.field === 3) data.push(datumIn(field))
+    else if (field.field === 4) loss = textIn(field)
+    else if (field.field === 5) lossConfig.set(...entryIn(field, doubleIn, 0))
+    else if (field.field === 6) forwardOnly = numberIn(field) !== 0
+  }
+  if (modelId === "") throw new DatumProblem("model_id", "it is missing")
+  return { modelId, seqId, forwardOnly, request: { loss, lossConfig, data } }
+}
+
+const bytesOf = (array: ArrayBufferView): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
+
+/** Encodes the output of a loss: for each name one tensor with the numbers of all examples, and where each begins. */
+export const encodeLossOutput = ({ loss_fn_output_type, loss_fn_outputs, metrics }: LossOutput): Uint8Array => {
+  const record = new ProtobufMessage().text(1, loss_fn_output_type)
+  for (const name of Object.keys(loss_fn_outputs[0] ?? {})) {
+    const all = loss_fn_outputs.map((output) => output[name].data)
+    const offsets = new BigInt64Array(all.length + 1)
+    all.forEach(({ length }, at) => (offsets[at + 1] = offsets[at] + BigInt(4 * length)))
+    const tensor = new ProtobufMessage()
+      .bytes(1, bytesOf(Float32Array.from(all.flat())))
+      .bytes(2, bytesOf(offsets))
+      .int(3, dtypes.float32)
+    record.message(2, new ProtobufMessage().text(1, name).message(2, tensor))
+  }
+  record.int(3, loss_fn_outputs.length)
+  const message = new ProtobufMessage().text(1, loss_fn_output_type).message(2, record)
+  for (const [name, value] of Object.entries(metrics))
+    message.message(3, new ProtobufMessage().text(1, name).double(2, value))
+  return message.finish()
+}
+
+/** The numbers that fill the places without likeliest tokens. */
+const noCandidate = { id: 0, logprob: -99_999 }
+
+/** Encodes the output of sampling. */
+export const encodeSampleOutput = ({
+  sequences,
+  prompt_logprobs: prompt,
+  topk_prompt_logprobs: topk,
+}: SampleOutput): Uint8Array => {
+  const message = new ProtobufMessage()
+  for (const { stop_reason, tokens, logprobs } of sequences)
+    message.message(
+      1,
+      new ProtobufMessage()
+        .int(1, stop_reason === "stop" ? 0 : 1)
+        .bytes(2, bytesOf(Int32Array.from(tokens)))
+        .bytes(3, bytesOf(Float32Array.from(logprobs))),
+    )
+  if (prompt !== null) message.bytes(2, bytesOf(Float32Array.from(prompt, (one) => one ?? NaN)))
+  if (topk !== null) {
+    const most = topk.reduce((k, candidates) => Math.max(k, candidates?.length ?? 0), 0)
+    const ids = new Int32Array(topk.length * most).fill(noCandidate.id)
+    const logprobs = new Float32Array(topk.length * most).fill(noCandidate.logprob)
+    topk.forEach((candidates, place) =>
+      candidates?.forEach(([id, logprob], rank) => {
+        ids[place * most + rank] = id
+        logprobs[place * most + rank] = logprob
+      }),
+    )
+    const table = new ProtobufMessage().bytes(1, bytesOf(ids)).bytes(2, bytesOf(logprobs)).int(3, most)
+    message.message(3, table.int(4, topk.length))
+  }
+  return message.finish()
+}

@@ -1,7 +1,7 @@
 /**
  * Describes a policy that has only dense layers, as plain numbers (`DenseActor`), and computes its outputs.
  * `policyFiles.ts` makes the description from a learner's weights. `rltools.ts` encodes it as a file for RLtools (a C++
- * library for reinforcement learning), and `cheader.ts` as C++ code. Everything here only computes.
+ * library for reinforcement learning). Everything here only computes.
  *
  * @example
  * ```ts
@@ -31,11 +31,10 @@ export interface DenseLayer {
   readonly activation: ActorActivation
 }
 
-/** The normalisation of inputs before the first layer: (x − mean) / deviation, clipped to ± `clip` if `clip` is set. */
+/** The normalisation of inputs before the first layer: (x − mean) / deviation. */
 export interface InputNormalisation {
   readonly mean: Float32Array
   readonly deviation: Float32Array
-  readonly clip?: number | undefined
 }
 
 /**
@@ -45,22 +44,13 @@ export interface InputNormalisation {
  */
 export type Head = "identity" | "sample_and_squash"
 
-/** The bounds of actions. If `scaled`, outputs from −1 to 1 are scaled to the bounds, otherwise they are clipped. */
-export interface ActionBounds {
-  readonly low: Float32Array
-  readonly high: Float32Array
-  readonly scaled: boolean
-}
-
-/** A policy: it normalises `inputs` numbers, passes them through the layers, and applies the head and the bounds. */
+/** A policy: it normalises `inputs` numbers, passes them through the layers, and applies the head. */
 export interface DenseActor {
   readonly inputs: number
   readonly normalisation?: InputNormalisation | undefined
   readonly layers: ReadonlyArray<DenseLayer>
   /** How to read the outputs of the last layer. Default: `identity`. */
   readonly head?: Head | undefined
-  /** The bounds of actions. Default: outputs are neither scaled nor clipped. */
-  readonly bounds?: ActionBounds | undefined
 }
 
 /** Inputs of the policy and the outputs for them, row by row. A program that loads the file can check itself with these. */
@@ -95,42 +85,22 @@ export const evaluate = (actor: DenseActor, input: Float32Array): Float32Array =
   checkSizes(actor)
   const rows = rowsOf(actor, input)
   const outputs = outputSize(actor)
-  const withinBounds = bounding(actor.bounds)
   const result = new Float32Array(rows * outputs)
   for (let row = 0; row < rows; row++) {
     const rowInput = input.subarray(row * actor.inputs, (row + 1) * actor.inputs)
     const last = actor.layers.reduce(dense, normalised(actor, rowInput))
     for (let index = 0; index < outputs; index++) {
-      const value = actor.head === "sample_and_squash" ? fround(tanh(last[index])) : last[index]
-      result[row * outputs + index] = withinBounds(value, index)
+      result[row * outputs + index] = actor.head === "sample_and_squash" ? tanh(last[index]) : last[index]
     }
   }
   return result
 }
 
-const bounding = (bounds: ActionBounds | undefined): ((value: number, index: number) => number) => {
-  if (bounds === undefined) return (value) => value
-  const { low, high, scaled } = bounds
-  if (!scaled) return (value, index) => Math.min(Math.max(value, low[index]), high[index])
-  const { half, middle } = stretchOf(bounds)
-  return (value, index) => fround(value * half[index]) + middle[index]
-}
-
-/** Returns the factor and the offset that scale an output from −1 to 1 to the bounds. */
-export const stretchOf = ({
-  low,
-  high,
-}: ActionBounds): { readonly half: Float32Array; readonly middle: Float32Array } => ({
-  half: high.map((bound, index) => (bound - low[index]) / 2),
-  middle: high.map((bound, index) => (bound + low[index]) / 2),
-})
-
 const normalised = ({ normalisation }: DenseActor, input: Float32Array): Float32Array => {
   if (normalisation === undefined) return input
-  const { mean, clip = Infinity } = normalisation
+  const { mean } = normalisation
   const precision = precisionOf(normalisation)
-  const limit = fround(clip)
-  return input.map((value, index) => Math.min(Math.max(fround(value - mean[index]) * precision[index], -limit), limit))
+  return input.map((value, index) => fround(value - mean[index]) * precision[index])
 }
 
 const dense = (input: Float32Array, { weights, biases, activation }: DenseLayer): Float32Array => {
@@ -185,7 +155,7 @@ const joined = (arrays: ReadonlyArray<Float32Array>): Float32Array =>
 const isSize = (value: number): boolean => Number.isSafeInteger(value) && value > 0
 
 const checkSizes = (actor: DenseActor): void => {
-  const { inputs, normalisation, layers, head, bounds } = actor
+  const { inputs, normalisation, layers, head } = actor
   if (!isSize(inputs)) refuse(`inputs: expected a positive whole number, found ${inputs}`)
   if (layers.length === 0) refuse("layers: expected at least one layer, found none")
   if (normalisation !== undefined) {
@@ -208,11 +178,6 @@ const checkSizes = (actor: DenseActor): void => {
   if (head === "sample_and_squash" && inputsOfLayer % 2 !== 0) {
     refuse(`sample_and_squash: expected a mean and a deviation for each action, found ${inputsOfLayer} outputs`)
   }
-  if (bounds !== undefined && [bounds.low, bounds.high].some(({ length }) => length !== outputSize(actor))) {
-    refuse(
-      `bounds: expected ${outputSize(actor)} low and high ones, one per output, found ${bounds.low.length} and ${bounds.high.length}`,
-    )
-  }
 }
 
 const rowsOf = ({ inputs }: DenseActor, input: Float32Array): number => {
@@ -233,24 +198,17 @@ export const checkExport = (actor: DenseActor, { input, output }: Example): numb
     checkFinite(`layer ${index}: biases`, biases)
   }
   if (actor.normalisation !== undefined) {
-    const { mean, deviation, clip } = actor.normalisation
+    const { mean, deviation } = actor.normalisation
     checkFinite("normalisation: means", mean)
     checkFinite("normalisation: deviations", deviation)
     checkFinite("normalisation: 1 / deviation", precisionOf(actor.normalisation))
     if (deviation.some((value) => value <= 0)) refuse("normalisation: expected deviations above 0")
-    if (clip !== undefined && !(fround(clip) > 0 && Number.isFinite(fround(clip)))) {
-      refuse(`normalisation: expected a positive finite clip, found ${clip}`)
-    }
   }
   const rows = rowsOf(actor, input)
   if (rows === 0 || output.length !== rows * outputSize(actor)) {
     refuse(
       `example: expected at least one row and ${outputSize(actor)} outputs per row, found ${rows} rows and ${output.length} outputs`,
     )
-  }
-  if (actor.bounds !== undefined) {
-    checkFinite("bounds: low", actor.bounds.low)
-    checkFinite("bounds: high", actor.bounds.high)
   }
   checkFinite("example: inputs", input)
   checkFinite("example: outputs", output)

@@ -41,8 +41,6 @@ export const actorToHdf5 = (actor: DenseActor, { checkpointName, meta, example }
   const rows = checkExport(actor, example)
   // HDF5 reads an empty text as a missing one, and RLtools' loader fails if the name is missing.
   if (checkpointName === "") refuse("checkpointName: expected a name, found an empty text")
-  // In RLtools, the env scales or clips the actions of a policy.
-  if (actor.bounds !== undefined) refuse("bounds: RLtools has no layer for bounds of actions; leave them out")
   const layers = [...standardize(actor), ...dense(actor), ...squash(actor)]
   return encode({
     children: {
@@ -80,9 +78,6 @@ const parameters = (shape: ReadonlyArray<number>, data: Float32Array): Hdf5Group
 
 const standardize = ({ inputs, normalisation }: DenseActor): ReadonlyArray<Hdf5Group> => {
   if (normalisation === undefined) return []
-  if (normalisation.clip !== undefined) {
-    refuse("normalisation.clip: RLtools' standardize does not clip; leave clip out if inputs stay within it")
-  }
   const mean = parameters([inputs], normalisation.mean)
   const precision = parameters([inputs], precisionOf(normalisation))
   return [{ attributes: { type: "standardize" }, children: { mean, precision } }]

@@ -78,7 +78,7 @@ export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation
   readonly network?: Networks | null
 }
 
-/** Names the layers of a policy that has only dense layers; `rl/export/policyFiles.ts` can write it as C++ code. */
+/** Names the layers of a policy that has only dense layers; `rl/export/policyFiles.ts` can write it for RLtools. */
 export interface DensePolicy {
   /**
    * The layers in order. Each joins the outputs of the linear layers `names` (usually only one), which have the same
@@ -90,12 +90,10 @@ export interface DensePolicy {
   }>
   /** `sample_and_squash`: the last layer outputs means and log deviations; an action is tanh of a normal sample. */
   readonly head?: "sample_and_squash"
-  /** Whether actions from −1 to 1 are scaled to the env's bounds; otherwise they are clipped to them. */
-  readonly scaled?: boolean
 }
 
 /**
- * Describes a trunk for vectors and its head as dense layers, which can be exported as C++; `last` is the activation
+ * Describes a trunk for vectors and its head as dense layers, which can be exported for RLtools; `last` is the activation
  * after the head. Returns undefined for all other observations (images, choices, parts), for rows with masks, and for a
  * network of the user's.
  */

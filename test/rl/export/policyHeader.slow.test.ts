@@ -1,10 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { A2c, type Algorithm, CartPole, type Env, Pendulum, Ppo, Sac, SpaceInvaders } from "../../../src/index.ts"
+import {
+  A2c,
+  type Algorithm,
+  CartPole,
+  Dqn,
+  type Env,
+  Network,
+  Pendulum,
+  Ppo,
+  Sac,
+  SpaceInvaders,
+} from "../../../src/index.ts"
 import { rowSpaceOf } from "../../../src/rl/env/Env.ts"
 import { sampleInto } from "../../../src/rl/env/Space.ts"
 import { policyHeader } from "../../../src/rl/export/policyHeader.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
+import { lamps, lock } from "../env/locks.ts"
 import { courier } from "../env/courier.ts"
 import { compiledActions, compilers, exportedPolicy, played } from "./headers.ts"
 import { policyCases } from "./policyCases.ts"
@@ -55,6 +67,47 @@ const main: Readonly<Record<string, readonly [Env.Env, Algorithm.Algorithm]>> = 
   "of PPO for choices": [CartPole.env, Ppo.make({ hidden })],
 }
 
+const {
+  attention,
+  convolution,
+  dense,
+  flatten,
+  gelu,
+  mean,
+  norm,
+  positions,
+  relu,
+  reshape,
+  residual,
+  sequential,
+  silu,
+} = Network
+const tokens = sequential([
+  reshape(4, 1),
+  dense(16),
+  positions(),
+  residual([norm, attention({ heads: 4 })]),
+  silu,
+  mean,
+])
+const image = sequential([
+  convolution({ filters: 6, kernel: 3, stride: 2, padding: 1 }),
+  relu,
+  flatten,
+  dense(20),
+  norm,
+  gelu,
+])
+
+/** Networks from the key `network`, and actions of several choices and switches. */
+const networks: Readonly<Record<string, readonly [Env.Env, Algorithm.Algorithm]>> = {
+  "with attention": [CartPole.env, Ppo.make({ network: { actor: tokens, critic: tokens } })],
+  "with padded convolutions and a norm": [SpaceInvaders.env, Dqn.make({ network: image })],
+  "of several choices, which reads choices": [lock, Ppo.make({ hidden })],
+  "of switches": [lamps, A2c.make({ hidden })],
+  "of state-dependent exploration": [Pendulum.env, Ppo.make({ hidden, sde: {} })],
+}
+
 describe("a policy as a header of C acts as the policy does, bit for bit", () => {
   for (const [name, [env, algorithm]] of Object.entries(main)) {
     for (const [compiler, way] of Object.entries(compilers)) {
@@ -71,6 +124,13 @@ describe("a policy as a header of C acts as the policy does, bit for bit", () =>
     it.effect(`${index}: ${algorithm.name} in ${env.id}`, ({ skip }) => {
       if (!isInstalled("gcc")) skip("gcc is not installed")
       return Effect.asVoid(compare(env, algorithm, { rows: 50, ways: [compilers.gcc] }))
+    })
+  }
+
+  for (const [name, [env, algorithm]] of Object.entries(networks)) {
+    it.effect(name, ({ skip }) => {
+      if (!isInstalled("gcc")) skip("gcc is not installed")
+      return Effect.asVoid(compare(env, algorithm, { rows: 100, ways: [compilers.gcc] }))
     })
   }
 

@@ -93,13 +93,6 @@ describe("a policy as RLtools' checkpoint.h5", () => {
   it("is refused if RLtools lacks a layer", () => {
     const written = (actor: DenseActor) => refused(() => actorToHdf5(actor, options(actor)))
     assert.strictEqual(written({ inputs: 2, layers: [drawnLayer(2, 1, "silu")] }), "activation: RLtools has no silu")
-    const normalisation = { mean: new Float32Array(3), deviation: Float32Array.of(1, 1, 1), clip: 5 }
-    assert.include(written({ ...squashed, normalisation }), "RLtools' standardize does not clip")
-    const bounds = { low: Float32Array.of(0, 0), high: Float32Array.of(1, 1), scaled: true }
-    assert.strictEqual(
-      written({ ...squashed, bounds }),
-      "bounds: RLtools has no layer for bounds of actions; leave them out",
-    )
     const nameless = { ...options(uneven), checkpointName: "" }
     assert.strictEqual(
       refused(() => actorToHdf5(uneven, nameless)),

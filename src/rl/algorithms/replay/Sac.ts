@@ -263,7 +263,7 @@ const denseActor = (config: SacConfig, space: Space.RowSpace): Model.DensePolicy
   const dense = Model.denseLayers("actor", space, config)
   if (dense === undefined || config.sde !== null) return undefined
   const last = { names: ["actor.mean", "actor.logStd"], activation: "identity" } as const
-  return { layers: [...dense.layers.slice(0, -1), last], head: "sample_and_squash", scaled: true }
+  return { layers: [...dense.layers.slice(0, -1), last], head: "sample_and_squash" }
 }
 
 // --- Learner, which `make` below sets up for a task: acting and replay ---

@@ -106,12 +106,6 @@ const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actio
 }
 type Td3Networks = ReturnType<typeof networks>
 
-/** Describes the actor as dense layers, for export as C; undefined if it has other layers. */
-const denseActor = (config: Td3Config, space: Space.RowSpace): Model.DensePolicy | undefined => {
-  const dense = Model.denseLayers("actor", space, config, "tanh")
-  return dense === undefined ? undefined : { ...dense, scaled: true }
-}
-
 // --- Learner, which `make` below sets up for a task: acting and replay ---
 
 /** Makes the learner. `Ddpg` makes its own with the same function, under its own name. */
@@ -124,7 +118,7 @@ export const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algor
   const deviation = Learner.scheduleOf(config.explorationNoise)
   const actor: Model.Actor = {
     parameters: nets.parameters,
-    dense: denseActor(config, task.observationSpace),
+    dense: Model.denseLayers("actor", task.observationSpace, config, "tanh"),
     // Two uniform numbers make one normal number.
     noiseSize: isProcess ? 0 : 2 * actionSize,
     processSize: isProcess ? actionSize : 0,

@@ -104,8 +104,9 @@ const build = (folder: string): void => {
     writeFileSync(hook, hookText)
     mkdirSync(installed, { recursive: true })
     execFileSync("tar", ["-xzf", tarball, "--strip-components=1", "-C", installed])
-    rmSync(folder, { recursive: true, force: true })
-    renameSync(built, folder)
+    // A process that built the same was faster if the folder is there now.
+    if (existsSync(folder)) rmSync(built, { recursive: true, force: true })
+    else renameSync(built, folder)
   } finally {
     // Deleting thousands of files can take as long as writing them: nobody waits for that.
     void rm(work, { recursive: true, force: true })
@@ -118,8 +119,8 @@ export const builtPackage = (): BuiltPackage => {
   const folder = join(kept, digest)
   const built = inFolder(folder)
   if (existsSync(built.hook)) return built
-  for (const name of existsSync(kept) ? readdirSync(kept) : [])
-    rmSync(join(kept, name), { recursive: true, force: true })
+  const earlier = existsSync(kept) ? readdirSync(kept).filter((name) => !name.startsWith(digest)) : []
+  for (const name of earlier) rmSync(join(kept, name), { recursive: true, force: true })
   build(folder)
   return built
 }

@@ -159,7 +159,7 @@ describe("a bucket of runs", () => {
         assert.isAbove(JSON.parse(String(read(`data/run/${run}/curves.json`))).curves?.length ?? 1, 0)
 
         const single = await effect(["ui", runs[1], "--export", "single"], folder)
-        assert.match(succeeded(single).stdout, /^1 runs, /)
+        assert.match(succeeded(single).stdout, /^1 run, /)
 
         const shown = Effect.gen(function* () {
           // The server checks the time of each request.

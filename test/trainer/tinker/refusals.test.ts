@@ -1,0 +1,140 @@
+import { zstdCompressSync } from "node:zlib"
+import { afterAll, assert, describe, it } from "vitest"
+import {
+  closeShared,
+  datum,
+  lossBody,
+  newModel,
+  startTinker,
+  stepBody,
+  temporaryFolder,
+  type TinkerClient,
+} from "./tinkerServer.ts"
+
+afterAll(closeShared)
+
+const serving = async (
+  test: (client: TinkerClient) => Promise<void>,
+  options: Parameters<typeof startTinker>[1] = {},
+) => {
+  const client = await startTinker(temporaryFolder(), options)
+  try {
+    await test(client)
+  } finally {
+    await client.stop()
+  }
+}
+
+describe("a Tinker server", () => {
+  it("names the wrong key of an example, performs the next request, and leaves other clients alone", () =>
+    serving(async (client) => {
+      const { model } = await newModel(client)
+      const other = (await newModel(client)).model
+      const rl = { logprobs: [-1, -1], advantages: [1, 1] }
+      const wrong = [
+        [
+          lossBody(model, 0, [datum([0, 1, 999])]),
+          /data\[0\]\.loss_fn_inputs\.target_tokens\[1\]: expected a token id/,
+        ],
+        [lossBody(model, 0, [datum([-1, 1, 2])]), /data\[0\]\.model_input\[0\]: expected a token id/],
+        [lossBody(model, 0, [datum(Array.from({ length: 40 }, () => 1))]), /expected 1 to 32 tokens, found 39/],
+        [lossBody(model, 0, [datum([0, 1, 2], { weights: [1] })]), /weights: expected 2 numbers/],
+        [lossBody(model, 0, [datum([0, 1, 2], { weights: [1e39, 1] })]), /weights\[0\]: expected a finite number/],
+        [lossBody(model, 0, [datum([0, 1, 2])], "ppo"), /logprobs: it is missing/],
+        [
+          lossBody(model, 0, [datum([0, 1, 2], rl)], "ppo", { clip: 1 }),
+          /loss_fn_config\.clip: ppo has no such setting/,
+        ],
+        [lossBody(model, 0, [datum([0, 1, 2], rl)]), /logprobs: cross_entropy takes target_tokens, weights/],
+        [lossBody(model, 0, [datum([0, 1, 2])], "mse"), /loss_fn: expected one of cross_entropy/],
+        [lossBody(model, 0, []), /data: expected at least one datum/],
+        [
+          lossBody(
+            model,
+            0,
+            [datum([0, 1, 2], { logprobs: [-1000, -1000], advantages: [1, 1] })],
+            "importance_sampling",
+          ),
+          /not finite/,
+        ],
+      ] as const
+      for (const [at, [body, message]] of wrong.entries()) {
+        const outcome = await client.done("/forward_backward", { ...body, seq_id: at + 1 })
+        assert.strictEqual(outcome.category, "user")
+        assert.match(outcome.error, message)
+      }
+      const next = await client.done("/forward_backward", lossBody(model, wrong.length + 1, [datum([0, 1, 2])]))
+      const same = await client.done("/forward_backward", lossBody(other, 1, [datum([0, 1, 2])]))
+      assert.deepStrictEqual(next, same)
+      const step = await client.done("/optim_step", stepBody(model, wrong.length + 2, 1e39))
+      assert.match(step.error, /learning_rate/)
+    }))
+
+  it("refuses bodies that are damaged or too large, before it works on them", () =>
+    serving(
+      async (client) => {
+        const json = { "content-type": "application/json" }
+        const zstd = { ...json, "content-encoding": "zstd" }
+        const protobuf = { "content-type": "application/x-protobuf" }
+        const statusOf = async (body: Uint8Array | string, headers: Record<string, string>) =>
+          (await client.send("/forward_backward", body, headers)).status
+        assert.strictEqual(await statusOf("{", json), 400)
+        assert.strictEqual(await statusOf("[]", json), 400)
+        assert.strictEqual(await statusOf("x".repeat(2000), json), 413)
+        // A megabyte of zeros, in about a hundred bytes.
+        assert.strictEqual(await statusOf(zstdCompressSync(new Uint8Array(2 ** 20)), zstd), 413)
+        assert.strictEqual(await statusOf(Uint8Array.of(1, 2, 3), zstd), 413)
+        assert.strictEqual(await statusOf(Uint8Array.of(10, 200, 1), protobuf), 400)
+        assert.strictEqual(await statusOf("{}", { ...json, "content-encoding": "br" }), 415)
+        assert.strictEqual(await statusOf("{}", { "content-type": "text/plain" }), 415)
+      },
+      { limits: { bodyBytes: 1000 } },
+    ))
+
+  it("refuses models, ranks, sessions and futures that there are not, and too many models", () =>
+    serving(
+      async (client) => {
+        const { session, model } = await newModel(client, { rank: 2 })
+        const create = (extra: object) =>
+          client.post("/create_model", { session_id: session, model_seq_id: 1, base_model: "base", ...extra })
+        assert.strictEqual((await create({ lora_config: { rank: 5 } })).body.param, "lora_config.rank")
+        assert.strictEqual((await create({ base_model: "other" })).status, 404)
+        assert.strictEqual((await create({ session_id: "session-99" })).body.param, "session_id")
+        assert.strictEqual((await create({ model_seq_id: 0, lora_config: { rank: 3 } })).body.param, "model_seq_id")
+        assert.strictEqual((await create({})).body.code, "quota_exceeded")
+        assert.strictEqual((await client.post("/get_info", { model_id: model })).body.lora_rank, 2)
+        assert.strictEqual((await client.post("/optim_step", stepBody("session-9-model-0", 1))).status, 404)
+        assert.strictEqual((await client.post("/optim_step", stepBody(model, 100_000))).body.param, "seq_id")
+        assert.strictEqual((await client.post("/retrieve_future", { request_id: `${model}/77` })).status, 410)
+        assert.strictEqual((await client.post("/retrieve_future", { request_id: "../../x" })).status, 410)
+        assert.strictEqual((await client.post("/publish", {})).body.code, "not_implemented")
+        const path = { model_id: model, seq_id: 1, path: "../up" }
+        assert.match((await client.done("/save_weights", path)).error, /path: expected a name/)
+        const load = { model_id: model, seq_id: 2, path: "tinker://../weights/x", optimizer: true }
+        assert.match((await client.done("/load_weights", load)).error, /path: expected tinker/)
+      },
+      { limits: { modelsOfKey: 1 } },
+    ))
+
+  it("keeps clients with other API keys apart", () =>
+    serving(
+      async (client) => {
+        const as = (key: string) => ({ "x-api-key": key })
+        const begin = { tags: [], user_metadata: null, sdk_version: "0" }
+        assert.strictEqual((await client.post("/create_session", begin)).status, 401)
+        assert.strictEqual((await client.post("/create_session", begin, as("tml-c"))).status, 401)
+        const { body } = await client.post("/create_session", begin, as("tml-a"))
+        const create = { session_id: body.session_id, model_seq_id: 0, base_model: "base", lora_config: { rank: 2 } }
+        const made = await client.post("/create_model", create, as("tml-a"))
+        assert.strictEqual(made.status, 200)
+        const model_id = made.body.model_id
+        assert.strictEqual((await client.post("/get_info", { model_id }, as("tml-a"))).status, 200)
+        assert.strictEqual((await client.post("/get_info", { model_id }, as("tml-b"))).status, 404)
+        assert.strictEqual((await client.post("/optim_step", stepBody(model_id, 1), as("tml-b"))).status, 404)
+        const request_id = made.body.request_id
+        assert.strictEqual((await client.post("/retrieve_future", { request_id }, as("tml-b"))).status, 410)
+        assert.notInclude(JSON.stringify(client.logged), "tml-")
+      },
+      { keys: { alice: "tml-a", bob: "tml-b" } },
+    ))
+})

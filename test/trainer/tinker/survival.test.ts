@@ -1,0 +1,132 @@
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { afterAll, assert, describe, it } from "vitest"
+import { RunStoreError } from "../../../src/run/store/RunStoreError.ts"
+import { closeShared, datum, lossBody, newModel, startTinker, stepBody, temporaryFolder } from "./tinkerServer.ts"
+
+afterAll(closeShared)
+
+const examples = [datum([1, 2, 3, 0, 1]), datum([3, 3, 2])]
+const future = (model: string, seq: number) => ({ request_id: `${model}/${seq}` })
+
+describe("what a Tinker server has acknowledged", () => {
+  it("is there after the server was stopped, bit for bit, also the sum of gradients", async () => {
+    const alone = await startTinker(temporaryFolder())
+    const one = (await newModel(alone)).model
+    const all: Array<unknown> = []
+    const requests = (model: string) => [
+      ["/forward_backward", lossBody(model, 1, examples)] as const,
+      ["/optim_step", stepBody(model, 2)] as const,
+      ["/forward_backward", lossBody(model, 3, examples)] as const,
+      ["/forward_backward", lossBody(model, 4, [datum([2, 2, 1])])] as const,
+      ["/save_weights", { model_id: model, seq_id: 5, path: "half" }] as const,
+      ["/optim_step", stepBody(model, 6)] as const,
+      ["/forward", lossBody(model, 7, examples)] as const,
+    ]
+    for (const [path, body] of requests(one)) all.push(await alone.done(path, body))
+    await alone.stop()
+
+    const folder = temporaryFolder()
+    let client = await startTinker(folder)
+    const { model } = await newModel(client)
+    assert.strictEqual(model, one)
+    for (const [at, [path, body]] of requests(model).entries()) {
+      // The client sends its request and loses the server before it has the outcome.
+      assert.strictEqual((await client.post(path, body)).status, 200)
+      await client.stop()
+      client = await startTinker(folder)
+      const { body: outcome } = await client.post("/retrieve_future", future(model, at + 1))
+      assert.deepStrictEqual(outcome, all[at])
+      // The client sends it again, because the acknowledgement was lost, too.
+      assert.deepStrictEqual((await client.post(path, body)).body.request_id, `${model}/${at + 1}`)
+    }
+    await client.stop()
+    const names = readdirSync(join(folder, "models", model, "requests"))
+    assert.deepStrictEqual(names, ["000000000007"])
+  })
+
+  it("is performed in the order of seq_id and once, in whatever order and how often it comes", async () => {
+    const client = await startTinker(temporaryFolder())
+    const { model } = await newModel(client)
+    const step = stepBody(model, 3)
+    const late = [
+      await client.post("/optim_step", step),
+      await client.post("/forward_backward", lossBody(model, 2, examples)),
+      await client.post("/optim_step", step),
+      await client.post("/forward_backward", lossBody(model, 1, examples)),
+    ]
+    assert.deepStrictEqual(
+      late.map(({ body }) => body.request_id),
+      [3, 2, 3, 1].map((seq) => `${model}/${seq}`),
+    )
+    const outcome = (await client.post("/retrieve_future", future(model, 3))).body
+    assert.strictEqual(outcome.metrics["step:max"], 1)
+    assert.deepStrictEqual(await client.done("/optim_step", step), outcome)
+    const other = await client.post("/optim_step", stepBody(model, 3, 0.5))
+    assert.strictEqual(other.status, 422)
+    assert.strictEqual(other.body.param, "seq_id")
+    await client.stop()
+  })
+
+  it("is not changed by an update that a full disk cannot hold", async () => {
+    let isFull = false
+    const refuse = (path: string) =>
+      Effect.fail(
+        new RunStoreError({ path, operation: "write", code: "ENOSPC", message: `cannot write ${path}: no space` }),
+      )
+    const client = await startTinker(temporaryFolder(), {}, (files) => ({
+      ...files,
+      writeDirectory: (path, contents, last) => (isFull ? refuse(path) : files.writeDirectory(path, contents, last)),
+    }))
+    const { model } = await newModel(client)
+    const before = await client.done("/forward_backward", lossBody(model, 1, examples))
+    isFull = true
+    const failed = await client.done("/optim_step", stepBody(model, 2))
+    assert.strictEqual(failed.category, "server")
+    const same = await client.done("/forward", lossBody(model, 3, examples))
+    assert.deepStrictEqual(same.loss_fn_outputs, before.loss_fn_outputs)
+    isFull = false
+    // The gradient is still there.
+    const stepped = await client.done("/optim_step", stepBody(model, 4))
+    assert.strictEqual(stepped.metrics["step:max"], 1)
+    await client.stop()
+  })
+
+  it("can be loaded again, with the optimiser or without, and deleted", async () => {
+    const client = await startTinker(temporaryFolder())
+    const { model } = await newModel(client)
+    await client.done("/forward_backward", lossBody(model, 1, examples))
+    await client.done("/optim_step", stepBody(model, 2))
+    const { path } = await client.done("/save_weights", { model_id: model, seq_id: 3, path: "one", ttl_seconds: 1000 })
+    assert.strictEqual(path, `tinker://${model}/weights/one`)
+    const before = await client.done("/forward", lossBody(model, 4, examples))
+    await client.done("/forward_backward", lossBody(model, 5, examples))
+    await client.done("/optim_step", stepBody(model, 6))
+    await client.done("/load_weights", { model_id: model, seq_id: 7, path, optimizer: true })
+    assert.deepStrictEqual(await client.done("/forward", lossBody(model, 8, examples)), before)
+    const other = (await newModel(client)).model
+    await client.done("/load_weights", { model_id: other, seq_id: 1, path, optimizer: false })
+    assert.deepStrictEqual(await client.done("/forward", lossBody(other, 2, examples)), before)
+
+    const info = (await client.post("/weights_info", { tinker_path: path })).body
+    assert.deepStrictEqual([info.base_model, info.lora_rank, info.is_lora], ["base", 4, true])
+    const list = (await client.get(`/training_runs/${model}/checkpoints`)).body.checkpoints
+    assert.deepStrictEqual(
+      list.map(({ tinker_path }: { readonly tinker_path: string }) => tinker_path),
+      [path],
+    )
+    assert.isString(list[0].expires_at)
+    const archive = await client.get(`/training_runs/${model}/checkpoints/weights/one/archive`)
+    assert.strictEqual(archive.status, 302)
+    const tar = Buffer.from(await (await fetch(String(archive.headers.get("location")))).arrayBuffer())
+    assert.strictEqual(tar.subarray(257, 262).toString(), "ustar")
+    assert.include(tar.toString("latin1"), "adapter_model.safetensors")
+    assert.strictEqual((await client.get(`/training_runs/${model}/checkpoints/weights/one`, "DELETE")).status, 204)
+    assert.strictEqual((await client.post("/weights_info", { tinker_path: path })).status, 404)
+    assert.strictEqual((await client.get("/training_runs")).body.cursor.total_count, 2)
+    await client.done("/unload_model", { model_id: model })
+    assert.strictEqual((await client.post("/get_info", { model_id: model })).status, 404)
+    await client.stop()
+  })
+})

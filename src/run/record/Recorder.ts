@@ -31,9 +31,15 @@ export type Sink = (run: RunFiles, about: RunStarted) => Effect.Effect<Recording
 /** The recording of a sink that writes nothing. */
 export const silent: Recording = { emit: () => Effect.void, flush: Effect.void }
 
+type Effects = ReadonlyArray<Effect.Effect<void, RunStoreError>>
+
 /** Runs all Effects one after another, even after one has failed, and at the end fails with the first error, if any. */
-const each = (effects: ReadonlyArray<Effect.Effect<void, RunStoreError>>): Effect.Effect<void, RunStoreError> =>
+const each = (effects: Effects): Effect.Effect<void, RunStoreError> =>
   Effect.flatMap(Effect.forEach(effects, Effect.exit), (exits) => Exit.asVoidAll(exits))
+
+/** Runs all Effects at the same time, and when all have ended, fails with the first error, if any. */
+const together = (effects: Effects): Effect.Effect<void, RunStoreError> =>
+  Effect.flatMap(Effect.forEach(effects, Effect.exit, { concurrency: "unbounded" }), (exits) => Exit.asVoidAll(exits))
 
 /** Makes one sink that passes every batch of events to all sinks. */
 const merge = (sinks: ReadonlyArray<Sink>): Sink =>
@@ -42,7 +48,7 @@ const merge = (sinks: ReadonlyArray<Sink>): Sink =>
     // Several fibers may emit at once. A batch goes to all sinks before the next batch goes to any.
     const turn = Semaphore.makeUnsafe(1)
     const inTurn = (effect: Effect.Effect<void, RunStoreError>) => Effect.uninterruptible(turn.withPermit(effect))
-    const flush = inTurn(each(recordings.map((recording) => recording.flush)))
+    const flush = inTurn(together(recordings.map((recording) => recording.flush)))
     // Write all events even if the run fails. An error such as a full disk has already been reported by then.
     yield* Effect.addFinalizer(() => Effect.ignore(flush))
     return {

@@ -229,9 +229,9 @@ const writeFile = Effect.fnUntraced(function* (
   const bytes = bytesOf(contents)
   const write = durable ? writeSynced(folder, temporary, bytes) : folder.fs.writeFile(temporary, bytes, { flag: "wx" })
   yield* inFolder(folder, final, replacing(folder, temporary, write)).pipe(
+    Effect.andThen(folder.fs.rename(temporary, final)),
     Effect.onError(() => Effect.ignore(erase(folder, temporary))),
   )
-  yield* folder.fs.rename(temporary, final)
   if (durable) yield* syncDirectory(folder, folder.path.dirname(final))
 })
 
@@ -261,20 +261,21 @@ const writeFolder = Effect.fnUntraced(function* (
 ) {
   const final = at(folder, relative)
   const temporary = temporaryOf(folder, final)
-  yield* erase(folder, temporary)
-  yield* makeDirectory(folder, temporary)
+  const cleaned = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.onError(effect, () => Effect.ignore(erase(folder, temporary)))
+  yield* inFolder(folder, final, replacing(folder, temporary, folder.fs.makeDirectory(temporary)))
   yield* writeAll(folder, temporary, files).pipe(
     Effect.andThen(Effect.suspend(() => writeAll(folder, temporary, last()))),
-    Effect.onError(() => Effect.ignore(erase(folder, temporary))),
+    cleaned,
   )
   yield* syncDirectory(folder, temporary)
   const replaces = yield* folder.fs.exists(final)
   const old = hidden(folder, final, "old")
   if (replaces) {
     yield* erase(folder, old)
-    yield* folder.fs.rename(final, old)
+    yield* cleaned(folder.fs.rename(final, old))
   }
-  yield* folder.fs.rename(temporary, final)
+  yield* cleaned(folder.fs.rename(temporary, final))
   yield* syncDirectory(folder, folder.path.dirname(final))
   if (replaces) yield* erase(folder, old)
 })
@@ -284,8 +285,7 @@ const makeLink = Effect.fnUntraced(
   function* (folder: DiskFolder, relative: string, target: string) {
     const final = at(folder, relative)
     const temporary = temporaryOf(folder, final)
-    yield* erase(folder, temporary)
-    yield* folder.fs.symlink(target, temporary)
+    yield* replacing(folder, temporary, folder.fs.symlink(target, temporary))
     yield* folder.fs.rename(temporary, final)
     yield* syncDirectory(folder, folder.path.dirname(final))
   },

@@ -13,7 +13,7 @@
  * yield* tree.write("metrics.json", text) // fails if another process has opened the run since
  * ```
  */
-import { Effect, Option, Path, PlatformError } from "effect"
+import { Deferred, Effect, Option, Path, PlatformError } from "effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Schema from "effect/Schema"
 import { jsonText } from "../../base/config/jsonText.ts"
@@ -91,18 +91,34 @@ export const takeFence = Effect.fnUntraced(function* (
     if (isClaimed) yield* failing(fs.remove(claim))
     number = Math.max(number, newest) + 1
   }
-  const check = Effect.gen(function* () {
-    const text = yield* Effect.mapError(read, (error) => runStoreError("look at", file, error))
-    // Without the file, the folder was moved, deleted or copied. The write itself will report that.
-    if (text === mine || text === "") return
-    const other = leaseIn(text)
-    const now = other === undefined ? "another process" : `${other.holder}, with lease ${other.number},`
-    const message = `${shownPath(directory)}: ${now} has taken this run over from lease ${number}; what this process has not written yet is dropped`
-    return yield* new RunStoreError({ path: directory, operation: "lock", code: lostLease, message })
-  })
+  const check = sharedWhileRunning(
+    Effect.gen(function* () {
+      const text = yield* Effect.mapError(read, (error) => runStoreError("look at", file, error))
+      // Without the file, the folder was moved, deleted or copied. The write itself will report that.
+      if (text === mine || text === "") return
+      const other = leaseIn(text)
+      const now = other === undefined ? "another process" : `${other.holder}, with lease ${other.number},`
+      const message = `${shownPath(directory)}: ${now} has taken this run over from lease ${number}; what this process has not written yet is dropped`
+      return yield* new RunStoreError({ path: directory, operation: "lock", code: lostLease, message })
+    }),
+  )
   yield* check
   return { number, before, check }
 })
+
+/** Returns an Effect of which one execution serves all that ask for it while it runs: sinks that flush together check once. */
+const sharedWhileRunning = (check: Check): Check => {
+  let running: Deferred.Deferred<void, RunStoreError> | undefined
+  return Effect.suspend(() => {
+    if (running !== undefined) return Deferred.await(running)
+    const done = Deferred.makeUnsafe<void, RunStoreError>()
+    running = done
+    return Effect.onExit(Effect.uninterruptible(check), (exit) => {
+      running = undefined
+      return Deferred.done(done, exit)
+    })
+  })
+}
 
 /**
  * Removes the files and folders that earlier holders of the run were writing when they were killed, in all folders of the run. It
@@ -172,8 +188,7 @@ const checkedTree = (tree: FileTree, check: Check): FileTree => {
     appending: (path) => Effect.map(tree.appending(path), (append) => (contents) => checked(append(contents))),
     truncate: (path, size) => explained(tree.truncate(path, size)),
     remove: (path) => explained(tree.remove(path)),
-    // It may be large, so check before it is written, too.
-    writeDirectory: (path, files, last) => checked(tree.writeDirectory(path, files, last)),
+    writeDirectory: (path, files, last) => explained(tree.writeDirectory(path, files, last)),
     link: (path, target) => explained(tree.link(path, target)),
     repair: (path) => checked(tree.repair(path)),
   }

@@ -113,6 +113,32 @@ describe("a run that a second process takes over while the first one lives", () 
       }).pipe(Effect.provide(disk)),
   )
 
+  it.effect("is looked for once by changes that begin together, and by each that follows", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const fs = yield* FileSystem.FileSystem
+      let reads = 0
+      const counting: FileSystem.FileSystem = {
+        ...fs,
+        readFile: (path) => {
+          if (path.endsWith("run.lease")) reads++
+          return fs.readFile(path)
+        },
+      }
+      const fence = yield* Effect.provideService(takeFence(directory, "process 1"), FileSystem.FileSystem, counting)
+      const tree = yield* fenced(directory, fence)
+      const append = (name: string) => tree.append(name, "1\n")
+      reads = 0
+      yield* Effect.forEach(["a.log", "b.log", "c.log"], append, { concurrency: "unbounded" })
+      assert.strictEqual(reads, 1)
+      yield* Effect.forEach(["a.log", "b.log", "c.log"], append)
+      assert.strictEqual(reads, 4)
+      yield* takeFence(directory, "process 2")
+      yield* Effect.flip(Effect.forEach(["a.log", "b.log"], append, { concurrency: "unbounded" }))
+      assert.strictEqual(yield* tree.readText("a.log"), "1\n1\n")
+    }).pipe(Effect.provide(disk)),
+  )
+
   it.effect("stops a checkpoint that the first one had begun to write", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory

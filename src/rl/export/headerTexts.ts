@@ -87,7 +87,7 @@ const observationLines = ({ about, observationSize }: HeaderFacts): ReadonlyArra
     .slice(0, mostParts)
     .map(
       ({ offset, path, size, space }) =>
-        `    ${rangeOf(offset, size)}  ${path === "" ? "" : `${plain(path)}: `}${describe(space)}`,
+        `    ${rangeOf(offset, size)}  ${path === "" ? "" : `${plain(path)}: `}${plain(describe(space))}`,
     )
   return [
     ...lines,

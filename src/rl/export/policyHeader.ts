@@ -14,6 +14,7 @@
  * ```
  */
 import { Effect, type Scope } from "effect"
+import { display } from "../../base/config/Config.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import * as Wasm from "../../tensor/backend/wasm.ts"
@@ -57,6 +58,8 @@ export const policyHeader = Effect.fnUntraced(function* (
   }
   const { about, programs } = yield* decodePolicy(bytes, path)
   const spec = programs.main
+  const misfit = misfitOf(spec)
+  if (misfit !== undefined) return yield* new PolicyError({ message: `${path}: ${misfit}` })
   const program = yield* Effect.try({
     try: () => programInC(spec, optionsFor(`${prefix}_`)),
     catch: (error) => new PolicyError({ message: `${path}: ${messageOf(error)}` }),
@@ -76,6 +79,18 @@ const optionsFor = (prefix: string) => ({
   outputs: { actions: "action", nextMemory: "next_memory" },
   extra: ({ actions }: ProgramSpec["outputs"]) => scoresFor(actions),
 })
+
+/** Says why a program, which may come from anybody, does not fit the parameters of the functions in C; undefined if it fits. */
+const misfitOf = ({ inputs, outputs }: ProgramSpec): string | undefined => {
+  const other = Object.keys(inputs).find((name) => name !== "observations" && name !== "memory")
+  if (other !== undefined)
+    return `expected a program that reads observations and a memory, found the input ${display(other)}`
+  const { nextMemory } = outputs
+  const wrong = Object.entries({ ...inputs, nextMemory }).find(
+    ([, tensor]) => tensor !== undefined && tensor.dtype !== "f32",
+  )
+  return wrong && `${wrong[0]}: expected numbers of the type f32, found ${wrong[1]?.dtype}`
+}
 
 /** Finds the scores of the choices among which a policy takes the best: logits, or action values. */
 const scoresFor = (actions: Tensor): ReadonlyArray<Tensor> => {

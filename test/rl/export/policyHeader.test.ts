@@ -23,6 +23,18 @@ const made = (weights: Float32Array, shape: ReadonlyArray<number>): Uint8Array =
   return toOnnx(spec, { weightsAsInitializers: {}, embedded: { about: aboutText(about), programs: {} } })
 }
 
+/** A policy with another input, or with observations of another type, as no program of this library writes it. */
+const strange = (input: string, dtype: "f32" | "i32"): Uint8Array => {
+  const observations = Graph.input("observations", [1, 4], dtype)
+  const other = Graph.input(input, [1, 4])
+  const inputs = input === "observations" ? { observations } : { observations, [input]: other }
+  const scores = Graph.add(Graph.cast(observations, "f32"), input === "observations" ? 0 : other)
+  const { actionSpace, id: env, observationSpace } = CartPole.env
+  const about = { env, algorithm: "own", step: 1, observationSpace, actionSpace, hasActionMask: false }
+  const spec = { name: "own", inputs, state: {}, outputs: { actions: Graph.argMax(scores, 1) } }
+  return toOnnx(spec, { weightsAsInitializers: {}, embedded: { about: aboutText(about), programs: {} } })
+}
+
 const refusal = (onnx: Uint8Array, options?: Parameters<typeof policyHeader>[1]) =>
   Effect.map(Effect.flip(policyHeader(onnx, { path: "runs/7/policy.onnx", ...options })), ({ message }) => message)
 
@@ -102,6 +114,8 @@ describe("a policy that cannot be a header", () => {
           made(new Float32Array(4 * 2 ** 20 + 4).fill(1).with(0, 2), [4, 2 ** 20 + 1]),
           "expected at most 4194304 numbers in weights, found ",
         ],
+        [strange("evil;", "f32"), 'expected a program that reads observations and a memory, found the input "evil;"'],
+        [strange("observations", "i32"), "observations: expected numbers of the type f32, found i32"],
       ] as const)
         assert.include(yield* refusal(onnx), message)
       for (const prefix of ["", "2d", "a b", "a__b", "a_", "int main", "A", "a".repeat(41), "é"])

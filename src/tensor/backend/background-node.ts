@@ -72,9 +72,7 @@ export const background = (options: BackgroundOptions = {}): Background => {
   /** The groups for which a library exists, or could not be made. */
   const done = new WeakSet<LoadedGroup>()
   const due = (): ReadonlyArray<LoadedGroup> =>
-    [...groups].filter(
-      (group) => !done.has(group) && group.compiled.shared === undefined && secondsOf(group) >= patience.computed,
-    )
+    [...groups].filter((group) => !done.has(group) && secondsOf(group) >= patience.computed)
   /** Only those who have chosen machine code expect it. */
   const log = patience.computed === 0 ? Effect.logWarning : Effect.logInfo
   const oneRun = Semaphore.makeUnsafe(1)
@@ -118,12 +116,8 @@ const replace = (group: LoadedGroup, replacing: Replacing): Effect.Effect<void, 
     if (!isDeepStrictEqual([programs, state], [group.compiled.programs, group.compiled.state]))
       return yield* unavailable("the programs for wider vectors have another plan of memory")
     const file = yield* libraryIn({ compiled, memory: new Uint8Array(memory.buffer) }, replacing)
-    const names = Object.keys(programs)
-    const functions = yield* functionsIn(file, names, { load, memory: memory.buffer })
+    yield* group.replace(yield* functionsIn(file, compiled, { load, memory: memory.buffer }), constants)
     const before = Object.values(runs).reduce((sum, count) => sum + count, 0)
-    // Nothing of the group runs now, because a program runs in one piece.
-    new Uint8Array(memory.buffer).set(constants.bytes, constants.address)
-    group.replace(functions)
     const list = Object.values(specs).map(({ name }) => name)
     const how = `machine code of ${compiler.command.join(" ")}, with vectors of ${32 * compiler.lanes} bits`
     yield* Effect.logInfo(`${list.join(", ")} on ${how} from here on, after ${before} runs on wasm; no result changes`)

@@ -51,6 +51,7 @@ const flags: ReadonlyArray<string> = [
   "-std=gnu11",
   "-shared",
   "-fPIC",
+  "-pthread",
   "-fvisibility=hidden",
   "-w",
 ]

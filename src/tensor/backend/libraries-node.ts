@@ -7,14 +7,18 @@ import { cOf } from "../native/print.ts"
 import type { BackendUnavailable } from "./Backend.ts"
 import { type CCompiler, type CompilerLimits, unavailable } from "./compiler-node.ts"
 import { isAsKept, objectOf } from "./objects-node.ts"
-import type { Functions, NativeCompiler } from "./wasmModules.ts"
+import { controlBytes } from "../graph/wasm/slices.ts"
+import type { Functions, NativeCompiler, NativeFunctions, NativeTeam } from "./wasmModules.ts"
 
-/** Loads a shared library; returns its functions by number. */
-export type Load = (file: string, functions: number) => ReadonlyArray<(memory: Uint8Array) => unknown>
+/** A function of a shared library. */
+type NativeFunction = (memory: Uint8Array, count?: number) => unknown
+
+/** Loads a shared library; returns what finds its functions by their declarations in C. */
+export type Load = (file: string) => (declaration: string) => NativeFunction
 
 /** The part of the package `koffi` that this file uses. Its types are not imported, because it is optional. */
 interface Koffi {
-  readonly load: (file: string) => { readonly func: (declaration: string) => (memory: Uint8Array) => unknown }
+  readonly load: (file: string) => { readonly func: (declaration: string) => NativeFunction }
 }
 
 const isKoffi = (value: unknown): value is Koffi =>
@@ -27,9 +31,9 @@ export const loader: Effect.Effect<Load, BackendUnavailable> = Effect.try({
   try: (): Load => {
     const koffi: unknown = require("koffi")
     if (!isKoffi(koffi)) throw new Error("it has no function load")
-    return (file, functions) => {
+    return (file) => {
       const library = koffi.load(file)
-      return Array.from({ length: functions }, (_, i) => library.func(`int entry_${i}(void *memory)`))
+      return (declaration) => library.func(declaration)
     }
   },
   catch: (error) => {
@@ -55,38 +59,70 @@ export interface LibraryMaker {
 
 /** Compiles the programs of a module to a library; returns its path. */
 export const libraryOf = (
-  { bytes, programs }: Pick<CompiledModule, "bytes" | "programs">,
+  { bytes, programs, shared }: Pick<CompiledModule, "bytes" | "programs" | "shared">,
   { compiler, folder, limits }: LibraryMaker,
 ): Effect.Effect<string, BackendUnavailable> =>
-  Effect.suspend(() =>
-    objectOf(cOf(bytes, functionNamesOf(Object.keys(programs)), compiler.lanes), compiler, folder, limits),
-  )
+  Effect.suspend(() => {
+    const { lanes } = compiler
+    const code = cOf(bytes, functionNamesOf(Object.keys(programs)), { lanes, division: shared?.division })
+    return objectOf(code, compiler, folder, limits)
+  })
 
 /** Loads a library of programs, which compute in this memory. Fails if it is no longer what was compiled. */
-export const functionsIn = <Name extends string>(
+export const functionsIn = (
   file: string,
-  names: ReadonlyArray<Name>,
+  { programs, shared }: Pick<CompiledModule, "programs" | "shared">,
   { load, memory }: { readonly load: Load; readonly memory: ArrayBufferLike },
-): Effect.Effect<Readonly<Record<string, Functions>>, BackendUnavailable> =>
+): Effect.Effect<NativeFunctions, BackendUnavailable> =>
   Effect.try({
     try: () => {
       if (!isAsKept(file)) throw new Error("it was changed after it was compiled")
-      const functions = load(file, 2 * names.length)
+      const find = load(file)
       const bytes = new Uint8Array(memory)
-      return Object.fromEntries(
-        names.map((name, i): readonly [string, Functions] => {
-          const [prepare, run] = [functions[2 * i], functions[2 * i + 1]]
-          return [name, { prepare: () => void prepare(bytes), run: () => Number(run(bytes)) }]
-        }),
-      )
+      const entry = (index: number): (() => number) => {
+        const call = find(`int entry_${index}(void *memory)`)
+        return () => Number(call(bytes))
+      }
+      const functions = Object.keys(programs).map((name, i): readonly [string, Functions] => {
+        const prepare = entry(2 * i)
+        return [name, { prepare: () => void prepare(), run: entry(2 * i + 1) }]
+      })
+      const team = shared && teamIn(find, { bytes, control: shared.division.control })
+      return { functions: Object.fromEntries(functions), team }
     },
     catch: (error) => unavailable(`the compiled program did not load (${messageOf(error)})`),
   })
+
+/** Stops the helpers of all teams, which must not read memory that the end of the process frees. */
+const running = new Set<() => void>()
+const stopAll = (): void => {
+  for (const stop of running) stop()
+}
+
+const teamIn = (
+  find: ReturnType<Load>,
+  { bytes, control }: { readonly bytes: Uint8Array; readonly control: number },
+): NativeTeam => {
+  const [begin, end] = [find("int start_threads(void *memory, int helpers)"), find("int stop_threads(void *memory)")]
+  const stop = (): void => {
+    if (!running.delete(stop)) return
+    if (running.size === 0) process.off("exit", stopAll)
+    end(bytes)
+  }
+  return {
+    start: (helpers) => {
+      // Threads of WebAssembly have left other numbers there.
+      bytes.fill(0, control, control + controlBytes)
+      begin(bytes, helpers)
+      if (running.size === 0) process.once("exit", stopAll)
+      running.add(stop)
+    },
+    stop,
+  }
+}
 
 /** Makes the function that compiles modules and loads what it has compiled. */
 export const nativeCompiler =
   (maker: LibraryMaker, load: Load): NativeCompiler =>
   (compiled, memory) =>
-    Effect.flatMap(libraryOf(compiled, maker), (file) =>
-      functionsIn(file, Object.keys(compiled.programs), { load, memory }),
-    )
+    Effect.flatMap(libraryOf(compiled, maker), (file) => functionsIn(file, compiled, { load, memory }))

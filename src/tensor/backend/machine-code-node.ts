@@ -42,8 +42,7 @@ const compiledLibrary = Effect.gen(function* () {
   const file = yield* libraryOf(compiled, request)
   if (content === undefined) return file
   // Compilers have bugs that show in some programs only.
-  const names = Object.keys(compiled.programs)
-  const difference = yield* differenceOn(content, compiled, (memory) => functionsIn(file, names, { load, memory }))
+  const difference = yield* differenceOn(content, compiled, (memory) => functionsIn(file, compiled, { load, memory }))
   return difference === undefined ? file : yield* differs(difference)
 })
 

@@ -12,6 +12,15 @@ const Bytes = Schema.instanceOf(Uint8Array<ArrayBuffer>)
 const AnyBytes = Schema.declare((value): value is Uint8Array => value instanceof Uint8Array)
 const Segment = Schema.Struct({ address: Schema.Int, bytes: AnyBytes })
 
+const Division = Schema.Struct({
+  control: Schema.Int,
+  slice: Schema.Int,
+  fork: Schema.Int,
+  awaitTurn: Schema.Int,
+  endTurn: Schema.Int,
+  others: Schema.Array(Schema.Int),
+})
+
 export const Request = Schema.Struct({
   compiler: Schema.Struct({
     command: Schema.Array(Schema.String),
@@ -29,7 +38,9 @@ export const Request = Schema.Struct({
       Schema.String,
       Schema.Struct({ feeds: Places, results: Places, prepares: Schema.Boolean, divided: Schema.Boolean }),
     ),
-    shared: Schema.UndefinedOr(Schema.Struct({ pages: Schema.Int, segments: Schema.Array(Segment) })),
+    shared: Schema.UndefinedOr(
+      Schema.Struct({ pages: Schema.Int, segments: Schema.Array(Segment), division: Division }),
+    ),
     constants: Segment,
   }),
   /** The memory of the run, on a copy of which the library must compute the same bits; left out if it is large. */

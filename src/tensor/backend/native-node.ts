@@ -5,7 +5,9 @@
  */
 import { Effect } from "effect"
 import { compileCache } from "../../base/config/compile-cache-node.ts"
+import type { BandSizes } from "../graph/wasm/bands.ts"
 import type { Lanes } from "../graph/wasm/function.ts"
+import type { Worth } from "../graph/wasm/slices.ts"
 import type { Backend, BackendUnavailable } from "./Backend.ts"
 import { type CCompiler, type CompilerLimits, findCompiler, unavailable, usualLimits } from "./compiler-node.ts"
 import { loader, nativeCompiler } from "./libraries-node.ts"
@@ -23,8 +25,11 @@ interface NativeOptions {
   readonly limits?: CompilerLimits
   /** How many numbers a vector holds; by default, as many as a register of this processor. */
   readonly lanes?: Lanes
-  /** How many threads the user wants; programs run in one. */
+  /** How many threads compute a program, including the one that runs it. */
   readonly threads?: number
+  /** Which work is large enough to be divided. */
+  readonly worth?: Worth
+  readonly bandSizes?: BandSizes
   /** The name of this build of the library, by which a passed check is remembered; by default, that of the package. */
   readonly build?: string | undefined
 }
@@ -35,7 +40,16 @@ interface NativeOptions {
  */
 export const make = (options: NativeOptions = {}): Effect.Effect<Backend["Service"], BackendUnavailable> =>
   Effect.gen(function* () {
-    const { kept, caches, lanes, limits = usualLimits, threads = 1, build = compileCache()?.build } = options
+    const {
+      kept,
+      caches,
+      lanes,
+      limits = usualLimits,
+      threads = 1,
+      build = compileCache()?.build,
+      worth,
+      bandSizes,
+    } = options
     const load = yield* loader
     const found = yield* findCompiler(limits)
     const compiler = { ...found, lanes: lanes ?? found.lanes }
@@ -45,9 +59,11 @@ export const make = (options: NativeOptions = {}): Effect.Effect<Backend["Servic
       build === undefined ? never : inFolder(folder, { build, processor: `${compiler.identity}\n${compiler.lanes}` })
     const check = yield* Effect.cached(checked(native, compiler, passed))
     const afterCheck: NativeCompiler = (compiled, memory) => Effect.andThen(check, native(compiled, memory))
-    const warnings = threads > 1 ? [`programs on the backend native run in one thread, not in ${threads}`] : []
-    const modules = { ...plainModules, lanes: () => compiler.lanes, warnings: () => warnings, kept }
-    return wasm.make({ ...modules, native: afterCheck })
+    const modules = { ...plainModules, lanes: () => compiler.lanes, kept, native: afterCheck }
+    const chosen = worth === undefined ? {} : { worth }
+    // The helpers of machine code are not threads of Node.
+    const several = threads > 1 ? { count: threads, start: () => Effect.void, ...chosen } : undefined
+    return wasm.make(modules, several, bandSizes)
   })
 
 /** Fails if this machine has no C compiler, or lacks the package `koffi`. */

@@ -25,7 +25,10 @@ import {
   type Functions,
   instantiate,
   type KeptPrograms,
+  type LoadedGroup,
   type ModuleCompiler,
+  type NativeFunctions,
+  type NativeTeam,
   plainModules,
   type SharedModule,
   viewOf,
@@ -171,23 +174,48 @@ const load = <Name extends string>(
 const programsOf = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
   { compiled, device, instance, module }: Loaded<Name>,
-  native: Readonly<Record<string, Functions>> | undefined,
+  native: NativeFunctions | undefined,
   threads: Helpers | undefined,
 ): {
   readonly programs: Readonly<Record<Name, Program>>
   readonly end: Effect.Effect<void>
   readonly runs: Readonly<Record<string, number>>
-  readonly replace: (by: Readonly<Record<string, Functions>>) => void
+  readonly replace: LoadedGroup["replace"]
 } => {
   const { memory, release } = instance
-  let functions: Readonly<Record<string, Functions>> = native ?? instance.functions
+  const helpers = (threads?.count ?? 1) - 1
+  let functions: Readonly<Record<string, Functions>> = instance.functions
+  let team: NativeTeam | undefined
   const runs: Record<string, number> = Record.map(specs, () => 0)
   /** Waits until the helper threads have ended; undefined if they were never started. */
   let ended: Effect.Effect<void> | undefined
   const end = Effect.suspend(() => {
+    team?.stop()
+    if (team !== undefined) return Effect.void
     release()
     return ended ?? Effect.void
   })
+  const use = (by: NativeFunctions): void => {
+    functions = by.functions
+    team = by.team
+    team?.start(helpers)
+  }
+  if (native !== undefined) use(native)
+  const replace: LoadedGroup["replace"] = (by, { address, bytes }) =>
+    Effect.suspend(() => {
+      release()
+      // Until the helpers have ended, programs run without them.
+      ended ??= Effect.void
+      return ended
+    }).pipe(
+      Effect.andThen(
+        Effect.sync(() => {
+          new Uint8Array(memory.buffer).set(bytes, address)
+          use(by)
+        }),
+      ),
+      Effect.uninterruptible,
+    )
   const view = (place: ArrayAddress): TensorData => viewOf(memory.buffer, place)
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
   /** For each program, whether a state has changed since the last `prepare`, whose values depend only on states. */
@@ -207,7 +235,7 @@ const programsOf = <Name extends string>(
         prepare()
         own.stale = false
       }
-      if (divided) ended ??= threads?.start({ module, memory }, threads.count - 1, threads.failed)
+      if (divided && team === undefined) ended ??= threads?.start({ module, memory }, helpers, threads.failed)
       iterations = run()
       runs[name]++
       for (const other of affected) other.stale = true
@@ -225,5 +253,5 @@ const programsOf = <Name extends string>(
       },
     })
   })
-  return { programs, end, runs, replace: (by) => void (functions = by) }
+  return { programs, end, runs, replace }
 }

@@ -3,6 +3,7 @@ import { type Effect, Record } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
+import type { Segment } from "../wasm/encode.ts"
 import { type CompiledModule, type CompileOptions, exportOf, type ArrayAddress } from "../graph/wasm/compile.ts"
 import type { Lanes } from "../graph/wasm/function.ts"
 import { releaseExport } from "../graph/wasm/slices.ts"
@@ -31,8 +32,11 @@ export interface LoadedGroup {
   readonly memory: WasmMemory
   /** Counts the runs of each program. */
   readonly runs: Readonly<Record<string, number>>
-  /** From here on, programs run by other functions, which compute the same bits in the same memory. */
-  readonly replace: (functions: Readonly<Record<string, Functions>>) => void
+  /**
+   * Has programs run by other functions, which compute the same bits in the same memory, with this table of constants. Waits
+   * until no thread of WebAssembly helps any more.
+   */
+  readonly replace: (by: NativeFunctions, constants: Segment) => Effect.Effect<void>
 }
 
 /**
@@ -40,9 +44,23 @@ export interface LoadedGroup {
  * machine cannot compile or load them.
  */
 export type NativeCompiler = (
-  compiled: Pick<CompiledModule, "bytes" | "programs">,
+  compiled: Pick<CompiledModule, "bytes" | "programs" | "shared">,
   memory: ArrayBufferLike,
-) => Effect.Effect<Readonly<Record<string, Functions>>, BackendUnavailable>
+) => Effect.Effect<NativeFunctions, BackendUnavailable>
+
+/** The functions of programs in a library. */
+export interface NativeFunctions {
+  readonly functions: Readonly<Record<string, Functions>>
+  /** The threads that help; undefined if no program of the module is divided. */
+  readonly team: NativeTeam | undefined
+}
+
+/** Threads in C that help with the programs of a memory. No thread of WebAssembly may help meanwhile. */
+export interface NativeTeam {
+  readonly start: (helpers: number) => void
+  /** Ends the threads, and waits for them. */
+  readonly stop: () => void
+}
 
 /** Keeps the modules of groups of programs. The key is a description of everything that determines the module. */
 export interface KeptPrograms {

@@ -14,9 +14,10 @@ import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { type CompiledModule, compile, type ArrayAddress } from "../graph/wasm/compile.ts"
 import type { Lanes } from "../graph/wasm/function.ts"
+import { controlBytes } from "../graph/wasm/slices.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { BackendUnavailable, TensorData } from "./Backend.ts"
-import { type Functions, instantiate, type NativeCompiler, plainModules, viewOf } from "./wasmModules.ts"
+import { instantiate, type NativeCompiler, type NativeFunctions, plainModules, viewOf } from "./wasmModules.ts"
 
 /** Compiles the bytes of a WebAssembly module. */
 type Compile = (bytes: Uint8Array<ArrayBuffer>) => object
@@ -39,7 +40,7 @@ export const nativeDifference = (
     const module = plainModules.module(compiled.bytes)
     const expected = resultsOf(compiled, instantiate(module, compiled))
     const { memory } = instantiate(module, compiled)
-    const functions = yield* compileNative(compiled, memory.buffer)
+    const { functions } = yield* compileNative(compiled, memory.buffer)
     return differenceOf(expected, resultsOf(compiled, { memory, functions: { program: functions["program"] } }))
   })
 
@@ -50,7 +51,7 @@ export const nativeDifference = (
 export const differenceOn = (
   content: Uint8Array,
   compiled: CompiledModule,
-  functionsIn: (memory: ArrayBufferLike) => Effect.Effect<Readonly<Record<string, Functions>>, BackendUnavailable>,
+  functionsIn: (memory: ArrayBufferLike) => Effect.Effect<NativeFunctions, BackendUnavailable>,
 ): Effect.Effect<string | undefined, BackendUnavailable> =>
   Effect.gen(function* () {
     const module = plainModules.module(compiled.bytes)
@@ -59,7 +60,11 @@ export const differenceOn = (
       new Uint8Array(memory.buffer).set(content)
       new Uint8Array(memory.buffer).set(compiled.constants.bytes, compiled.constants.address)
     }
-    const native = yield* functionsIn(other.memory.buffer)
+    const { control } = compiled.shared?.division ?? {}
+    // Threads that do not exist here may have left their numbers there.
+    if (control !== undefined)
+      for (const { memory } of [one, other]) new Uint8Array(memory.buffer).fill(0, control, control + controlBytes)
+    const native = (yield* functionsIn(other.memory.buffer)).functions
     for (const [name, { results }] of Object.entries(compiled.programs)) {
       for (const { prepare, run } of [one.functions[name], native[name]]) {
         prepare()

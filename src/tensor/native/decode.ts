@@ -85,8 +85,14 @@ class Reader {
   }
 }
 
-/** Reads a module. */
-export const decode = (bytes: Uint8Array): DecodedModule => {
+/** Reads a module. The functions `skipped` have no code in the result, because others take their places. */
+export const decode = (
+  bytes: Uint8Array,
+  { skipped, dispatching }: { readonly skipped: ReadonlyArray<number>; readonly dispatching: number | undefined } = {
+    skipped: [],
+    dispatching: undefined,
+  },
+): DecodedModule => {
   const reader = new Reader(bytes)
   reader.take(8)
   let types: ReadonlyArray<Signature> = []
@@ -105,7 +111,9 @@ export const decode = (bytes: Uint8Array): DecodedModule => {
         })
         break
       case 2:
-        throw new Error("decode: modules whose memory is shared are not supported")
+        if (dispatching === undefined)
+          throw new Error("decode: it is unknown how threads divide the work of the module")
+        break
       case 3:
         signatures = section.list(() => types[section.unsigned()])
         break
@@ -119,7 +127,15 @@ export const decode = (bytes: Uint8Array): DecodedModule => {
         break
       case 10: {
         let next = 0
-        functions = section.list(() => new FunctionReader(section.sized(), signatures[next++], signatures).read())
+        functions = section.list(() => {
+          const index = next++
+          const code = section.sized()
+          const signature = signatures[index]
+          if (skipped.includes(index))
+            return { params: signature.params, locals: signature.params, body: [], result: undefined }
+          const reader = new FunctionReader(code, signature, signatures)
+          return index === dispatching ? reader.readDispatch() : reader.read()
+        })
         break
       }
       default:
@@ -144,13 +160,42 @@ class FunctionReader {
     this.locals = [...signature.params]
   }
 
-  read(): DecodedFunction {
+  private readLocals(): void {
     const { reader, locals } = this
     reader.list(() => {
       const count = reader.unsigned()
       const type = typeOf(reader.byte())
       for (let i = 0; i < count; i++) locals.push(type)
     })
+  }
+
+  /** Reads a function whose body is a `dispatch`: one of many cases, chosen by the first parameter. */
+  readDispatch(): DecodedFunction {
+    const { reader, locals, signature } = this
+    this.readLocals()
+    let code = reader.byte()
+    for (; code === 0x02; code = reader.byte()) this.expect([0x40], "a block")
+    for (; code !== 0x0e; code = reader.byte()) this.instruction(code)
+    const index = this.pop()
+    const count = reader.list(() => reader.unsigned()).length
+    // The last number of the table leaves the function.
+    if (reader.unsigned() !== count) throw new Error("decode: a choice among cases has an unknown form")
+    const body = Array.from({ length: count }, (_, i): Step => {
+      this.expect([0x0b], "a case")
+      this.steps = []
+      for (code = reader.byte(); code !== 0x0c; code = reader.byte()) this.instruction(code)
+      if (reader.unsigned() !== count - 1 - i) throw new Error("decode: a case does not end the choice")
+      const value: Value = { kind: "constant", type: "i32", words: [i] }
+      const condition: Value = { kind: "operation", type: "i32", name: "i32.eq", args: [index, value], lanes: [] }
+      return { kind: "when", body: this.steps, condition }
+    })
+    this.expect([0x0b, 0x0b], "a choice among cases")
+    return { params: signature.params, locals, body, result: undefined }
+  }
+
+  read(): DecodedFunction {
+    const { locals } = this
+    this.readLocals()
     this.block()
     const result = this.signature.results.length === 0 ? undefined : this.pop()
     return { params: this.signature.params, locals, body: this.steps, result }

@@ -1,21 +1,35 @@
 /** Writes the functions of a module as C. Nothing in the text comes from names: functions and locals are numbered. */
 import type { Lanes } from "../graph/wasm/function.ts"
+import type { Division } from "../graph/wasm/slices.ts"
 import type { ValueType } from "../wasm/encode.ts"
 import type { DecodedFunction, Step, Value } from "./code.ts"
 import { decode } from "./decode.ts"
 import { type Merged, merged } from "./merge.ts"
 import { prelude } from "./prelude.ts"
+import { threadsIn } from "./threads.ts"
 import { separated } from "./webs.ts"
 
 /**
  * Writes a module's functions as a file in C. The functions whose export names are listed get the names `entry_0`,
  * `entry_1` and so on; they take the address of the memory. With more lanes, neighbouring vectors are combined.
  */
-export const cOf = (bytes: Uint8Array, entries: ReadonlyArray<string>, lanes: Lanes): string => {
-  const module = decode(bytes)
-  const functions = module.functions.map((fn) => merged(separated(fn), lanes))
-  const signatures = module.functions.map((fn, index) => `static ${signatureOf(fn, index)};`)
-  const bodies = functions.map((fn, index) => new FunctionPrinter(fn, lanes).print(index))
+export const cOf = (
+  bytes: Uint8Array,
+  entries: ReadonlyArray<string>,
+  { division, lanes }: { readonly lanes: Lanes; readonly division?: Division | undefined },
+): string => {
+  const replaced = division === undefined ? [] : [division.fork, division.awaitTurn, division.endTurn]
+  const omitted = division?.others ?? []
+  const module = decode(bytes, { skipped: [...replaced, ...omitted], dispatching: division?.slice })
+  const signatures = module.functions.flatMap((fn, index) =>
+    omitted.includes(index) ? [] : [`static ${signatureOf(fn, index)};`],
+  )
+  const bodies = module.functions.flatMap((fn, index) =>
+    omitted.includes(index) || replaced.includes(index)
+      ? []
+      : [new FunctionPrinter(merged(separated(fn), lanes), lanes).print(index)],
+  )
+  const threads = division === undefined ? [] : [threadsIn(division)]
   const exported = entries.map((name, i) => {
     const index = module.exports.get(name)
     if (index === undefined) throw new Error(`native: the module does not export "${name}"`)
@@ -24,7 +38,7 @@ export const cOf = (bytes: Uint8Array, entries: ReadonlyArray<string>, lanes: La
     const body = isVoid ? `${call}; return 0;` : `return (int)${call};`
     return `__attribute__((visibility("default"))) int entry_${i}(void *memory) { ${body} }`
   })
-  return [`#define LANES ${lanes}`, prelude, ...signatures, ...bodies, ...exported, ""].join("\n")
+  return [`#define LANES ${lanes}`, prelude, ...signatures, ...bodies, ...threads, ...exported, ""].join("\n")
 }
 
 const typesInC: Readonly<Record<ValueType, string>> = {

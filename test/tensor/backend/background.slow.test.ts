@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger } from "effect"
 import { background } from "../../../src/tensor/backend/background-node.ts"
 import { usualLimits } from "../../../src/tensor/backend/compiler-node.ts"
+import { nodeThreads } from "../../../src/tensor/backend/threads-node.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { plainModules } from "../../../src/tensor/backend/wasmModules.ts"
 import { start, until, withFolder, write } from "../../command/cli/effect.ts"
@@ -23,12 +24,12 @@ import {
 const isAvailable = await hasNative()
 
 /** Computes until the background logs a line, and five runs more. Returns the line, and what was computed. */
-const computedBeside = (caches: string, variables: Readonly<Record<string, string>> = {}) =>
+const computedBeside = (caches: string, variables: Readonly<Record<string, string>> = {}, threads?: Wasm.Threads) =>
   Effect.gen(function* () {
     const { improve, opened } = background({ caches, limits: usualLimits, patience: { seconds: 0.01, computed: 0 } })
     const line = yield* Deferred.make<string>()
     const logger = Logger.make(({ message }) => void Deferred.doneUnsafe(line, Effect.succeed(String(message))))
-    const { feeds, read, results, runSync, write } = yield* Wasm.make({ ...plainModules, opened }).compile(
+    const { feeds, read, results, runSync, write } = yield* Wasm.make({ ...plainModules, opened }, threads).compile(
       layerProgram(33, 12, 20),
     )
     feeds["x"].set(numbers(33 * 12))
@@ -58,9 +59,14 @@ const computedOnWasm = (runs: number) =>
     return [Array.from(results["sum"]), Array.from(yield* read("w"))]
   }).pipe(Effect.scoped)
 
-const assertSwapped = (caches: string, variables: Readonly<Record<string, string>>, expected: RegExp) =>
+const assertSwapped = (
+  caches: string,
+  variables: Readonly<Record<string, string>>,
+  expected: RegExp,
+  threads?: Wasm.Threads,
+) =>
   Effect.gen(function* () {
-    const { bits, line, runs } = yield* computedBeside(caches, variables)
+    const { bits, line, runs } = yield* computedBeside(caches, variables, threads)
     assert.match(line, expected)
     assert.deepStrictEqual(bits, yield* computedOnWasm(runs))
   })
@@ -91,6 +97,11 @@ describe.skipIf(!isAvailable)("programs that machine code replaces while they ar
           assert.isUndefined(readdirSync(folder).find((name) => name.startsWith("compiling-")))
         }),
       ),
+    ))
+
+  it("have the bits of one thread if several divide them, before and after", () =>
+    withFolder((caches) =>
+      Effect.runPromise(assertSwapped(caches, {}, replaced, { ...nodeThreads(3), worth: { slice: 1e-6, run: 0 } })),
     ))
 
   const failures: ReadonlyArray<readonly [string, string, RegExp]> = [

@@ -6,6 +6,7 @@ import type { Backend } from "../../../src/tensor/backend/Backend.ts"
 import { usualLimits } from "../../../src/tensor/backend/compiler-node.ts"
 import * as Native from "../../../src/tensor/backend/native-node.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
+import type { ProgramSpec } from "../../../src/tensor/graph/Program.ts"
 import { start, until, withFolder, write } from "../../command/cli/effect.ts"
 import { numbers } from "../graph/wasm/support.ts"
 import { layerProgram } from "./layerProgram.ts"
@@ -52,6 +53,36 @@ describe.skipIf(!isAvailable)("the backend native", () => {
         }),
       ),
     ))
+
+  for (const [what, sizes] of [
+    ["groups", {}],
+    ["bands", { bandSizes: { worth: 0, band: 1, rows: 16, weights: Infinity } }],
+  ] as const)
+    it(`computes the bits of one thread in 2 and 4 threads, which divide ${what}`, () =>
+      withFolder((caches) =>
+        Effect.runPromise(
+          Effect.gen(function* () {
+            const spec: ProgramSpec = {
+              ...layerProgram(160, 40, 48),
+              minibatches: { rows: 200, batch: 160, count: 2, gathered: ["x"] },
+            }
+            const computed = ({ compile }: Backend["Service"]) =>
+              Effect.gen(function* () {
+                const { feeds, read, results, runSync, write: set } = yield* compile(spec)
+                feeds["x"].set(numbers(200 * 40))
+                feeds["indices"].forEach((_, i, indices) => (indices[i] = (i * 37) % 200))
+                yield* set("w", numbers(40 * 48, 2))
+                for (let runs = 0; runs < 300; runs++) runSync?.()
+                return [Array.from(results["sum"]), Array.from(yield* read("w"))]
+              }).pipe(Effect.scoped)
+            const expected = yield* computed(Wasm.make())
+            for (const threads of [2, 4]) {
+              const native = yield* Native.make({ caches, threads, worth: { slice: 1e-6, run: 0 }, ...sizes })
+              assert.deepStrictEqual(yield* computed(native), expected)
+            }
+          }),
+        ),
+      ))
 
   it("refuses a cache folder to which others may write", () =>
     withFolder(async (folder) => {

@@ -33,7 +33,7 @@ const countsOf = (steps: ReadonlyArray<Step>): Readonly<Record<string, number>> 
 
 describe("C of a module", () => {
   it("contains no name of the graph", () => {
-    const text = cOf(compile(named).bytes, entries, 16)
+    const text = cOf(compile(named).bytes, entries, { lanes: 16 })
     for (const part of ["system", "named", 'x"']) assert.notInclude(text, part)
     assert.include(text, "int entry_1(void *memory)")
   })
@@ -41,14 +41,17 @@ describe("C of a module", () => {
   it("has all functions of the check program, at every width", () => {
     for (const lanes of [4, 8, 16] as const) {
       const { bytes } = compile(simplify(checkProgram()), { lanes })
-      const text = cOf(bytes, entries, lanes)
+      const text = cOf(bytes, entries, { lanes })
       const { functions } = decode(bytes)
       functions.forEach((_, index) => assert.match(text, new RegExp(`f${index}\\(unsigned char \\*const m`)))
     }
   })
 
   it("names the export that a module lacks", () => {
-    assert.throws(() => cOf(compile(named).bytes, ["run:other"], 4), 'the module does not export "run:other"')
+    assert.throws(
+      () => cOf(compile(named).bytes, ["run:other"], { lanes: 4 }),
+      'the module does not export "run:other"',
+    )
   })
 
   it("throws at code that it does not know, instead of translating a part", () => {

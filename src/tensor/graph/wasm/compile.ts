@@ -23,7 +23,7 @@ import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../wasm
 import type { Node, NodePhase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
 import { scratchFor } from "./products/tileSizes.ts"
-import { controlBytes, microsecondsOfAll, SliceFunctions, usualWorth, type Worth } from "./slices.ts"
+import { controlBytes, type Division, microsecondsOfAll, SliceFunctions, usualWorth, type Worth } from "./slices.ts"
 import { SharedValues } from "./shared.ts"
 import { aligned, bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 import { highest } from "../../../base/statistics/extremes.ts"
@@ -54,7 +54,9 @@ export interface CompiledModule<Name extends string = string> {
    * The memory that threads share, if they divide the work. Then the module imports it, and the caller writes
    * `segments` to it.
    */
-  readonly shared: { readonly pages: number; readonly segments: ReadonlyArray<Segment> } | undefined
+  readonly shared:
+    | { readonly pages: number; readonly segments: ReadonlyArray<Segment>; readonly division: Division }
+    | undefined
   /** The table of constants. It is the only part of the memory that differs between modules for registers of other sizes. */
   readonly constants: Segment
 }
@@ -77,7 +79,7 @@ export interface CompileOptions {
   readonly lanes?: Lanes
   /** How many threads compute a run of a large program. It changes the speed, not the results; 1 by default. */
   readonly threads?: number
-  /** Which groups are large enough to be divided among threads; the default comes from measurements. */
+  /** Which groups threads divide; the default comes from measurements. */
   readonly worth?: Worth | undefined
   /**
    * Which programs compute a large batch in bands of rows; the default comes from measurements. It changes no result.
@@ -160,7 +162,7 @@ export const compileAll = <Name extends string>(
     const { own, plan } = memories[name]
     return emitProgram(target, divides(grouped) ? slices : undefined, name, grouped, plan.at({ own, temporary, local }))
   })
-  slices?.finish(target)
+  const division = slices?.finish(target)
   const constants = { address: poolAddress, bytes: target.pool.bytes() }
   target.module.data(constants.address, constants.bytes)
   for (const [name, data] of Object.entries(initialStates)) {
@@ -170,7 +172,7 @@ export const compileAll = <Name extends string>(
     target.module.data(place.address, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
   }
   const { segments } = target.module
-  const shared = dividesAny ? { pages, segments } : undefined
+  const shared = division && { pages, segments, division }
   return { bytes: target.module.encode(pages, pages, dividesAny), state, programs, shared, constants }
 }
 

@@ -45,6 +45,20 @@ export const helpExport = "help"
 export const releaseExport = "release"
 export const helpedExport = "helped"
 
+/**
+ * The parts of a module that divide work among threads, for those who translate it. The numbers are those of functions: `slice`
+ * computes a slice, and the modules of `tensor/native` bring their own functions instead of all others.
+ */
+export interface Division {
+  /** The address of `controlBytes` bytes. */
+  readonly control: number
+  readonly slice: number
+  readonly fork: number
+  readonly awaitTurn: number
+  readonly endTurn: number
+  readonly others: ReadonlyArray<number>
+}
+
 /** Collects the slices of all groups of a module, and writes the functions that compute them. */
 export class SliceFunctions implements WorkDivision {
   private readonly threads: number
@@ -95,7 +109,7 @@ export class SliceFunctions implements WorkDivision {
   }
 
   /** Adds the functions that distribute the slices, after all groups have been emitted. */
-  finish(target: FunctionTarget): void {
+  finish(target: FunctionTarget): Division {
     const word = (line: number): I32 => i32.const(this.control + 64 * line)
     const [ticket, finished, waiting, sleepers, ended, helped, joined, queued] = [0, 1, 2, 3, 4, 5, 6, 7].map(word)
     const remaining = (value: I64): I32 => i32.and(i32.wrap(value), i32.const((1 << countBits) - 1))
@@ -161,7 +175,8 @@ export class SliceFunctions implements WorkDivision {
       when(isIdle, rest),
     ]
     h.emit(loopWhile(body, i32.eqz(atomic32.load(ended))))
-    target.module.export(helpExport, h.finish())
+    const helpIndex = h.finish()
+    target.module.export(helpExport, helpIndex)
 
     this.finishTurns(target, queued)
 
@@ -170,10 +185,15 @@ export class SliceFunctions implements WorkDivision {
     r.emit(atomic32.store(ended, i32.const(1)))
     r.emit(atomic64.store(ticket, i64.shl(another, i64.const(32n))))
     r.emit(notify(ticket))
-    target.module.export(releaseExport, r.finish())
+    const releaseIndex = r.finish()
+    target.module.export(releaseExport, releaseIndex)
 
     const counter = new FunctionBuilder(target, { params: [], results: ["i32"] }, helpedExport)
-    target.module.export(helpedExport, counter.finish(atomic32.load(helped)))
+    const helpedIndex = counter.finish(atomic32.load(helped))
+    target.module.export(helpedExport, helpedIndex)
+    const { awaitTurn, control, endTurn, fork: forkIndex } = this
+    const others = [takeIndex, helpIndex, releaseIndex, helpedIndex]
+    return { control, slice: sliceIndex, fork: forkIndex, awaitTurn, endTurn, others }
   }
 
   /**
@@ -207,7 +227,7 @@ export class SliceFunctions implements WorkDivision {
 const isPositive = (counter: Local<"i32">): I32 => i32.ne(counter.tee(i32.sub(counter, i32.const(1))), i32.const(0))
 
 /** The number of bits of a ticket that hold the number of slices, and the largest number that fits. */
-const countBits = 10
+export const countBits = 10
 const mostCount = (1 << countBits) - 1
 
 /** The smallest work that is worth dividing, in microseconds: the shortest slice, and the shortest run. */

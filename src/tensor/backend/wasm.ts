@@ -170,23 +170,17 @@ const load = <Name extends string>(
   return { device: deviceOf(modules), options, compiled, module, instance: instantiate(module, compiled) }
 }
 
-/** Makes the programs of a module; `native` has functions that run instead of the module's own. */
-const programsOf = <Name extends string>(
-  specs: Readonly<Record<Name, ProgramSpec>>,
-  { compiled, device, instance, module }: Loaded<Name>,
+/** Holds the functions of a module's programs, which machine code may replace, and the threads that help with them. */
+const functionsIn = (
+  instance: ReturnType<typeof instantiate>,
+  module: object,
   native: NativeFunctions | undefined,
   threads: Helpers | undefined,
-): {
-  readonly programs: Readonly<Record<Name, Program>>
-  readonly end: Effect.Effect<void>
-  readonly runs: Readonly<Record<string, number>>
-  readonly replace: LoadedGroup["replace"]
-} => {
+) => {
   const { memory, release } = instance
   const helpers = (threads?.count ?? 1) - 1
   let functions: Readonly<Record<string, Functions>> = instance.functions
   let team: NativeTeam | undefined
-  const runs: Record<string, number> = Record.map(specs, () => 0)
   /** Waits until the helper threads have ended; undefined if they were never started. */
   let ended: Effect.Effect<void> | undefined
   const end = Effect.suspend(() => {
@@ -216,6 +210,27 @@ const programsOf = <Name extends string>(
       ),
       Effect.uninterruptible,
     )
+  const help = (): void => {
+    if (team === undefined) ended ??= threads?.start({ module, memory }, helpers, threads.failed)
+  }
+  return { functionsOf: (name: string): Functions => functions[name], help, end, replace }
+}
+
+/** Makes the programs of a module; `native` has functions that run instead of the module's own. */
+const programsOf = <Name extends string>(
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  { compiled, device, instance, module }: Loaded<Name>,
+  native: NativeFunctions | undefined,
+  threads: Helpers | undefined,
+): {
+  readonly programs: Readonly<Record<Name, Program>>
+  readonly end: Effect.Effect<void>
+  readonly runs: Readonly<Record<string, number>>
+  readonly replace: LoadedGroup["replace"]
+} => {
+  const { memory } = instance
+  const { end, functionsOf, help, replace } = functionsIn(instance, module, native, threads)
+  const runs: Record<string, number> = Record.map(specs, () => 0)
   const view = (place: ArrayAddress): TensorData => viewOf(memory.buffer, place)
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
   /** For each program, whether a state has changed since the last `prepare`, whose values depend only on states. */
@@ -230,12 +245,12 @@ const programsOf = <Name extends string>(
     )
     let iterations = 1
     const runSync = (): void => {
-      const { prepare, run } = functions[name]
+      const { prepare, run } = functionsOf(name)
       if (own.stale) {
         prepare()
         own.stale = false
       }
-      if (divided && team === undefined) ended ??= threads?.start({ module, memory }, helpers, threads.failed)
+      if (divided) help()
       iterations = run()
       runs[name]++
       for (const other of affected) other.stale = true

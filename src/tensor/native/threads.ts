@@ -8,7 +8,10 @@
 import { countBits, type Division } from "../graph/wasm/slices.ts"
 
 /** Returns the functions, for a module whose coordinating memory is zeros when the first program runs. */
-export const threadsIn = ({ awaitTurn, control, endTurn, fork, slice }: Division): string => String.raw`
+export const threadsIn = (division: Division): string =>
+  [`#define CONTROL ${division.control}`, definitions, distributing(division), helping].join("\n")
+
+const definitions = String.raw`
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,7 +28,7 @@ typedef struct { pthread_mutex_t lock; pthread_cond_t changed; int count; pthrea
 typedef struct { unsigned char *m; u32 number; } Helper;
 
 /* Numbers in the memory, each with a cache line of its own. */
-#define line(i) (m + ${control} + 64 * (i))
+#define line(i) (m + CONTROL + 64 * (i))
 #define ticket ((u64 *)line(0))
 #define finished ((u32 *)line(1))
 #define waiting ((u32 *)line(2))
@@ -51,7 +54,9 @@ static void wake(Team *team) {
   pthread_cond_broadcast(&team->changed);
   pthread_mutex_unlock(&team->lock);
 }
+`
 
+const distributing = ({ awaitTurn, endTurn, fork, slice }: Division): string => String.raw`
 /* Takes slices by decreasing their number in the ticket until none is left. */
 static void take_slices(unsigned char *const m, u32 number) {
   for (;;) {
@@ -87,7 +92,9 @@ static void f${endTurn}(unsigned char *const m, u32 at, u32 next) {
   put((u32 *)(m + at), next);
   if (get(queued)) wake(team_of);
 }
+`
 
+const helping = String.raw`
 static void *help(void *given) {
   const Helper helper = *(Helper *)given;
   unsigned char *const m = helper.m;

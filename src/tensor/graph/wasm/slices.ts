@@ -180,6 +180,16 @@ export class SliceFunctions implements WorkDivision {
 
     this.finishTurns(target, queued)
 
+    const { awaitTurn, control, endTurn, fork: forkIndex } = this
+    const others = [takeIndex, helpIndex, ...this.finishHelp(target, { ticket, ended, helped })]
+    return { control, slice: sliceIndex, fork: forkIndex, awaitTurn, endTurn, others }
+  }
+
+  /** Adds the function that ends the helpers, and the one that tells how many slices they have computed. */
+  private finishHelp(
+    target: FunctionTarget,
+    { ended, helped, ticket }: Readonly<Record<"ended" | "helped" | "ticket", I32>>,
+  ): ReadonlyArray<number> {
     const r = new FunctionBuilder(target, { params: [], results: [] }, releaseExport)
     const another = i64.add(i64.shrU(atomic64.load(ticket), i64.const(32n)), i64.const(1n))
     r.emit(atomic32.store(ended, i32.const(1)))
@@ -191,9 +201,7 @@ export class SliceFunctions implements WorkDivision {
     const counter = new FunctionBuilder(target, { params: [], results: ["i32"] }, helpedExport)
     const helpedIndex = counter.finish(atomic32.load(helped))
     target.module.export(helpedExport, helpedIndex)
-    const { awaitTurn, control, endTurn, fork: forkIndex } = this
-    const others = [takeIndex, helpIndex, releaseIndex, helpedIndex]
-    return { control, slice: sliceIndex, fork: forkIndex, awaitTurn, endTurn, others }
+    return [releaseIndex, helpedIndex]
   }
 
   /**

@@ -19,7 +19,7 @@ import { type ReadableParts } from "../../base/formats/Weights.ts"
 import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { adapterParametersOf } from "../networks/adapters.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
-import { type Projection, projectionName } from "../networks/parameters.ts"
+import { type Projection, projectionName, projectionsOf } from "../networks/parameters.ts"
 import { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig, scalingOf } from "./adapterConfig.ts"
 import { checkTensors, type FileContents, type FolderWriter, weightFiles } from "./modelWeights.ts"
 import type { WeightType } from "./ModelConfig.ts"
@@ -155,7 +155,8 @@ export const withTargets = (
 export const merge = (decoder: DecoderConfig, weights: NamedTensors, adapter: LoraAdapter): NamedTensors => {
   const merged: Record<string, NamedArray> = { ...weights }
   for (let layer = 0; layer < decoder.layers; layer++) {
-    for (const projection of adapter.targets) {
+    for (const projection of projectionsOf(decoder)) {
+      if (!adapter.targets.includes(projection)) continue
       const name = projectionName(layer, projection)
       const a = adapter.tensors[`${name}.lora_A.weight`]
       const b = adapter.tensors[`${name}.lora_B.weight`]

@@ -11,6 +11,7 @@
  */
 import { Effect } from "effect"
 import { type Dtype, dtypeOf, elements } from "../../base/formats/dtypes.ts"
+import { inFolder } from "../../base/formats/modelFiles.ts"
 import type { ShardOptions } from "../../base/formats/shards.ts"
 import { shardParts } from "../../base/formats/shards.ts"
 import { open, type TensorFiles } from "../../base/formats/TensorFiles.ts"
@@ -18,6 +19,7 @@ import { type ReadableParts, type TensorEntry } from "../../base/formats/Weights
 import type { Declaration, NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 import { embeddingName, headName, parametersOf } from "../networks/parameters.ts"
+import { openGguf } from "./ggufWeights.ts"
 import type { WeightType } from "./ModelConfig.ts"
 import { fileTensors, readParameter, tensorsIn, type WeightLayout, weightLayoutOf } from "./weightLayout.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
@@ -52,7 +54,8 @@ export const openWeights = Effect.fnUntraced(function* (
   folder: string,
   config: DecoderConfig,
 ): Effect.fn.Return<ModelWeights, FormatError> {
-  const stored = yield* open(files, folder)
+  const gguf = yield* ggufIn(files, folder)
+  const stored = yield* gguf === undefined ? open(files, folder) : openGguf(files, inFolder(folder, gguf), config)
   const declared = parametersOf(config)
   const layout = weightLayoutOf(config, stored.tensors.has("wte.weight") ? "" : "transformer.")
   // A tied head has no tensor of its own, but some files contain one that equals the embedding.
@@ -71,6 +74,15 @@ export const openWeights = Effect.fnUntraced(function* (
   const first = layout === null ? embeddingName : (layout.blocks.get(embeddingName)?.[0].file ?? embeddingName)
   const type = floats[stored.tensors.get(first)?.dtype ?? "F32"] ?? "float32"
   return { path: stored.path, type, read, readAll }
+})
+
+/** Returns the name of a folder's GGUF file, if it has one and no other file of weights. */
+const ggufIn = Effect.fnUntraced(function* (files: ReadableParts, folder: string) {
+  const names = yield* Effect.orElseSucceed(files.list(folder), (): ReadonlyArray<string> => [])
+  if (names.some((name) => /\.(safetensors|bin|pt|pth|index\.json)$/.test(name) && !name.startsWith("adapter_"))) return
+  const found = names.filter((name) => name.endsWith(".gguf"))
+  if (found.length <= 1) return found[0]
+  return yield* wrongWeights(folder, `expected one GGUF file, found ${found.join(", ")}; files in parts are not read`)
 })
 
 /**

@@ -1,0 +1,125 @@
+/**
+ * Reads the weights of a model from a GGUF file, by the names of Hugging Face's files. It undoes what llama.cpp's converter
+ * changes: the rows of the queries' and keys' projections in Llama's families, whose rotations there turn neighbours, and the
+ * weights of Gemma's norms, to which it adds one.
+ */
+import { Effect } from "effect"
+import * as Gguf from "../../base/formats/gguf.ts"
+import { FormatError } from "../../base/formats/FormatError.ts"
+import type { TensorFiles } from "../../base/formats/TensorFiles.ts"
+import type { ReadableParts } from "../../base/formats/Weights.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { Architecture, DecoderConfig } from "../networks/DecoderConfig.ts"
+import { embeddingName, finalNormName, headName } from "../networks/parameters.ts"
+
+/** The names of architectures in GGUF files. Families that are missing here are not read. */
+const architectures: Readonly<Partial<Record<Architecture, string>>> = {
+  llama: "llama",
+  mistral: "llama",
+  smollm3: "smollm3",
+  qwen2: "qwen2",
+  qwen3: "qwen3",
+  olmo2: "olmo2",
+  phi3: "phi3",
+  gemma2: "gemma2",
+  gemma3_text: "gemma3",
+}
+
+/** The names of a layer's modules in GGUF files, with those of Hugging Face. */
+const modules: Readonly<Record<string, string>> = {
+  attn_norm: "input_layernorm",
+  attn_q: "self_attn.q_proj",
+  attn_k: "self_attn.k_proj",
+  attn_v: "self_attn.v_proj",
+  attn_qkv: "self_attn.qkv_proj",
+  attn_output: "self_attn.o_proj",
+  attn_q_norm: "self_attn.q_norm",
+  attn_k_norm: "self_attn.k_norm",
+  ffn_norm: "post_attention_layernorm",
+  ffn_gate: "mlp.gate_proj",
+  ffn_up: "mlp.up_proj",
+  ffn_down: "mlp.down_proj",
+  post_attention_norm: "post_attention_layernorm",
+  post_ffw_norm: "post_feedforward_layernorm",
+}
+
+/** The modules of families that differ from `modules`. */
+const others: Readonly<Partial<Record<Architecture, Readonly<Record<string, string>>>>> = {
+  phi3: { ffn_up: "mlp.gate_up_proj" },
+  gemma2: { ffn_norm: "pre_feedforward_layernorm" },
+  gemma3_text: { ffn_norm: "pre_feedforward_layernorm" },
+}
+
+const outside: Readonly<Record<string, string>> = {
+  "token_embd.weight": embeddingName,
+  "output_norm.weight": finalNormName,
+  "output.weight": headName,
+}
+
+/** Returns the name of a tensor in Hugging Face's files. An unknown name stays the same, and is refused later. */
+const nameOf = (architecture: Architecture, name: string): string => {
+  const [, layer, module = "", part] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? []
+  const known = others[architecture]?.[module] ?? modules[module]
+  return known === undefined ? (outside[name] ?? name) : `model.layers.${layer}.${known}.${part}`
+}
+
+/** Tells whether a tensor holds numbers that follow from the config. */
+const isComputed = (name: string): boolean => name === "rope_freqs.weight"
+
+/** Opens a GGUF file. Its architecture must be that of the config. */
+export const openGguf = Effect.fnUntraced(function* (
+  files: ReadableParts,
+  path: string,
+  config: DecoderConfig,
+): Effect.fn.Return<TensorFiles, FormatError> {
+  const { architecture } = config
+  const wrong = (message: string) => new FormatError({ path, message: `${path}: ${message}` })
+  const expected = architectures[architecture]
+  if (expected === undefined) {
+    const known = Object.keys(architectures).join(", ")
+    return yield* wrong(`GGUF files of ${architecture} are not read, only those of ${known}; use safetensors`)
+  }
+  const { metadata, tensors, read } = yield* Gguf.open(files, path)
+  const found = metadata["general.architecture"]
+  if (found !== expected) {
+    return yield* wrong(`general.architecture: expected ${expected}, as config.json describes, found ${String(found)}`)
+  }
+  const names = new Map(
+    [...tensors.keys()].filter((name) => !isComputed(name)).map((name) => [nameOf(architecture, name), name]),
+  )
+  return {
+    path,
+    tensors: new Map(
+      Array.from(names, ([name, own]) => {
+        const { shape, offset, bytes } = tensors.get(own) ?? { shape: [], offset: 0, bytes: 0 }
+        return [name, { shape, offset, bytes, path, dtype: "F32" as const }]
+      }),
+    ),
+    read: (name) => Effect.map(read(names.get(name) ?? name), (tensor) => asInHuggingFace(config, name, tensor)),
+  }
+})
+
+/** Undoes the changes of llama.cpp's converter. */
+const asInHuggingFace = (
+  { architecture, heads, keyValueHeads, norm }: DecoderConfig,
+  name: string,
+  { shape, data }: { readonly shape: ReadonlyArray<number>; readonly data: Float32Array },
+): NamedArray => {
+  if (norm === "rmsPlusOne" && name.endsWith("norm.weight")) return { shape, data: data.map((value) => value - 1) }
+  if (!["llama", "mistral", "smollm3"].includes(architecture)) return { shape, data }
+  const projection = /\.self_attn\.([qk])_proj\./.exec(name)?.[1]
+  if (projection === undefined) return { shape, data }
+  return { shape, data: apart(data, shape, projection === "q" ? heads : keyValueHeads) }
+}
+
+/** Moves the rows of each head from pairs of neighbours to pairs whose rows are half a head apart. */
+const apart = (data: Float32Array, [rows, columns = 1]: ReadonlyArray<number>, heads: number): Float32Array => {
+  const size = rows / heads
+  const moved = new Float32Array(data.length)
+  for (let row = 0; row < rows; row++) {
+    const within = row % size
+    const to = row - within + (within % 2) * (size / 2) + Math.floor(within / 2)
+    moved.set(data.subarray(row * columns, (row + 1) * columns), to * columns)
+  }
+  return moved
+}

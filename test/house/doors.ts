@@ -37,6 +37,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "formats/Weights.ts",
     "formats/csv.ts",
     "formats/dtypes.ts",
+    "formats/gguf.ts",
     "formats/gzip.ts",
     "formats/hdf5/Hdf5.ts",
     "formats/hdf5/read.ts",

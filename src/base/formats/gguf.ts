@@ -30,7 +30,7 @@ interface GgufTensor {
 /** A value of the metadata; arrays, such as the tokens of a vocabulary, are skipped. */
 type GgufValue = string | number | boolean
 
-export interface GgufFile {
+interface GgufFile {
   readonly metadata: Readonly<Record<string, GgufValue>>
   readonly tensors: ReadonlyMap<string, GgufTensor>
   /** Reads a tensor as 32-bit floats. */

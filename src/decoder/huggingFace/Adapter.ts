@@ -23,6 +23,8 @@ import { type Projection, projectionName, projectionsOf } from "../networks/para
 import { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig, scalingOf } from "./adapterConfig.ts"
 import { checkTensors, type FileContents, type FolderWriter, weightFiles } from "./modelWeights.ts"
 import type { WeightType } from "./ModelConfig.ts"
+import { sizeOf } from "../../tensor/graph/Tensor.ts"
+import { joinedModules } from "./weightLayout.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
 
 export { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig } from "./adapterConfig.ts"
@@ -81,9 +83,17 @@ export const load = Effect.fnUntraced(function* (
   const weights = hasOlder ? modelFiles.olderAdapterWeights : modelFiles.adapterWeights
   const stored = yield* open(files, inFolder(folder, weights))
   const declared = adapterParametersOf(decoder, config)
-  const inFile = Record.mapKeys(declared, (name) => `${prefix}${name}`)
+  const joints = jointsOf(decoder, declared).filter(
+    ({ parameters: [first] }) => !stored.tensors.has(`${prefix}${first}`),
+  )
+  const inJoints = new Set(joints.flatMap(({ parameters }) => parameters))
+  const apart = Record.filter(declared, (_, name) => !inJoints.has(name))
+  const shapes = {
+    ...Record.mapKeys(apart, (name) => `${prefix}${name}`),
+    ...Object.fromEntries(joints.map(({ file, shape }) => [`${prefix}${file}`, { shape }])),
+  }
   yield* Effect.mapError(
-    checkTensors(stored, inFile),
+    checkTensors(stored, shapes),
     ({ message }) =>
       new FormatError({
         path: inFolder(folder, weights),
@@ -91,12 +101,45 @@ export const load = Effect.fnUntraced(function* (
       }),
   )
   const tensors: Record<string, NamedArray> = {}
-  for (const name of Object.keys(declared)) {
-    const { shape, data } = yield* stored.read(`${prefix}${name}`)
-    tensors[name] = { shape, data: data instanceof Float32Array ? data : Float32Array.from(data) }
+  const read = Effect.fnUntraced(function* (name: string) {
+    const { data } = yield* stored.read(`${prefix}${name}`)
+    return data instanceof Float32Array ? data : Float32Array.from(data)
+  })
+  for (const [name, { shape }] of Object.entries(apart)) tensors[name] = { shape, data: yield* read(name) }
+  for (const { file, parameters } of joints) {
+    const data = yield* read(file)
+    let from = 0
+    for (const name of parameters) {
+      const { shape } = declared[name]
+      const size = sizeOf(shape)
+      // All projections of a module have its matrix A, and each has its own rows of B.
+      tensors[name] = { shape, data: name.endsWith("lora_A.weight") ? data : data.slice(from, from + size) }
+      from += size
+    }
   }
   return make(config, tensors)
 })
+
+/** A matrix of a module that joins projections in the files of Phi-3 and GPT-2. */
+interface Joint {
+  readonly file: string
+  readonly shape: ReadonlyArray<number>
+  /** The matrices of the projections in the decoder. */
+  readonly parameters: ReadonlyArray<string>
+}
+
+/** Lists the joint matrices of an adapter, as peft stores them. */
+const jointsOf = (decoder: DecoderConfig, declared: ReturnType<typeof adapterParametersOf>): ReadonlyArray<Joint> =>
+  joinedModules(decoder).flatMap(({ module, projections }) => {
+    const names = (part: string) => projections.map((name) => `${name}.${part}.weight`)
+    const [a, b] = [names("lora_A"), names("lora_B")]
+    if (!a.every((name) => Object.hasOwn(declared, name))) return []
+    const rows = b.reduce((sum, name) => sum + declared[name].shape[0], 0)
+    return [
+      { file: `${module}.lora_A.weight`, shape: declared[a[0]].shape, parameters: a },
+      { file: `${module}.lora_B.weight`, shape: [rows, declared[b[0]].shape[1]], parameters: b },
+    ]
+  })
 
 /** Returns the files of an adapter by name. Fails if a matrix is missing or has another shape. */
 export const filesOf = Effect.fnUntraced(function* (

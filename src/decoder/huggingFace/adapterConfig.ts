@@ -15,6 +15,7 @@ import {
   projectionName,
   projectionsOf,
 } from "../networks/parameters.ts"
+import { joinedModules } from "./weightLayout.ts"
 import { highest } from "../../base/statistics/extremes.ts"
 
 /** The settings of an adapter. */
@@ -83,6 +84,8 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
   for (const [key, allowed] of Object.entries(features)) {
     const value = isPlain(parsed) ? parsed[key] : undefined
     if (isOff(value) || allowed.includes(value)) continue
+    // The matrices of an adapter have the same shapes for the transposed weights of GPT-2.
+    if (key === "fan_in_fan_out" && decoder.architecture === "gpt2") continue
     const problem = `expected an adapter without this feature, which is not supported; found ${display(value)}`
     return yield* ConfigError.at({ source: path }, key, problem)
   }
@@ -111,12 +114,16 @@ const targetsOf = Effect.fnUntraced(function* (
   const others = [embeddingName, finalNormName, ...(tiedEmbeddings ? [] : [headName])].map(moduleOf)
   const longestName = highest([...others, ...own.map((one) => projectionName(layers, one))].map(lengthOf))
   const matches = yield* matcherOf(target, longestName, wrong)
+  /** The modules of the files that join projections, by the names of the projections. */
+  const moduleIn = new Map(
+    joinedModules(decoder).flatMap(({ module, projections }) => projections.map((name) => [name, module])),
+  )
   const other = others.find(matches)
   if (other !== undefined) return yield* wrong(`expected some of ${own.join(", ")}, found ${other}`)
   const found: Array<Projection> = []
   for (const projection of own) {
     const names = Array.from({ length: layers }, (_, layer) => projectionName(layer, projection))
-    const matched = names.filter(matches)
+    const matched = names.filter((name) => matches(name) || matches(moduleIn.get(name) ?? name))
     if (matched.length === names.length) found.push(projection)
     else if (matched.length > 0) {
       return yield* wrong(`expected ${projection} in all ${layers} layers or in none, found it in ${matched.length}`)

@@ -20,6 +20,7 @@ import {
   positionsName,
   type Projection,
   projectionName,
+  projectionsOf,
 } from "../networks/parameters.ts"
 
 type Shape = ReadonlyArray<number>
@@ -104,6 +105,24 @@ const joinedOf = (config: DecoderConfig, prefix: string): ReadonlyArray<Joined> 
     default:
       return null
   }
+}
+
+/**
+ * Returns the modules of a family's files that join projections, with the names of the projections in the decoder; none if the
+ * files have them apart.
+ */
+export const joinedModules = (
+  config: DecoderConfig,
+): ReadonlyArray<{ readonly module: string; readonly projections: ReadonlyArray<string> }> => {
+  const module = (parameter: string): string => parameter.replace(/\.weight$/, "")
+  const names = new Set(
+    Array.from({ length: config.layers }, (_, layer) =>
+      projectionsOf(config).map((projection) => projectionName(layer, projection)),
+    ).flat(),
+  )
+  return (joinedOf(config, "transformer.") ?? [])
+    .filter(({ file, parameters }) => file.endsWith(".weight") && names.has(module(parameters[0])))
+    .map(({ file, parameters }) => ({ module: module(file), projections: parameters.map(module) }))
 }
 
 const weightsOf = (layer: number, projections: ReadonlyArray<Projection>, part = "weight"): ReadonlyArray<string> =>

@@ -19,6 +19,12 @@ export interface FamilyCase {
   readonly positions: ReadonlyArray<number>
   readonly logits: Rows
   readonly loss: number
+  /** An adapter of peft: its config, the shapes of its tensors, and the logits of the last position of each row with it. */
+  readonly lora: {
+    readonly config: Plain
+    readonly tensors: Readonly<Record<string, ReadonlyArray<number>>>
+    readonly logits: Rows
+  }
   readonly generated: Rows
   /** The size of each gradient, and seven of its numbers from the first to the last. */
   readonly gradients: Readonly<Record<string, { readonly norm: number; readonly some: ReadonlyArray<number> }>>
@@ -53,4 +59,14 @@ export const tensorsOf = ({ tensors }: FamilyCase): Readonly<Record<string, Name
 export const filesOf = (family: FamilyCase): Readonly<Record<string, Uint8Array>> => ({
   "config.json": json(family.config),
   "model.safetensors": Safetensors.encode(tensorsOf(family)),
+})
+
+/** Makes the files of a case's adapter. */
+export const adapterFilesOf = ({ lora }: FamilyCase): Readonly<Record<string, Uint8Array>> => ({
+  "adapter_config.json": json(lora.config),
+  "adapter_model.safetensors": Safetensors.encode(
+    Object.fromEntries(
+      Object.entries(lora.tensors).map(([name, shape]) => [name, { shape, data: numbers(name, shape, 0) }]),
+    ),
+  ),
 })

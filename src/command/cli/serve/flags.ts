@@ -89,6 +89,11 @@ export const flags = {
     "dir",
     "With --tinker: the folder of the clients' models and checkpoints (default: results/tinker)",
   ),
+  tinkerKeys: text(
+    "tinker-keys",
+    "file",
+    "With --tinker: a YAML file with the API key of each client by the client's name, instead of one key for all",
+  ),
   seed: number(
     "seed",
     "seed",

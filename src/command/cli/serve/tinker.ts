@@ -1,9 +1,10 @@
 /** Answers Tinker's protocol besides OpenAI's, for `effect serve --tinker`. */
 import { hostname } from "node:os"
 import { join, resolve } from "node:path"
-import { Effect, Option, type Redacted } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
-import { makeFolder } from "../../../base/config/files.ts"
+import { makeFolder, mostBytes, readText } from "../../../base/config/files.ts"
+import { readYamlText } from "../../../base/config/yaml.ts"
 import { unzstd } from "../../../base/formats/zip/zstd-node.ts"
 import type { OpenedDecoder } from "../../../decoder/engine/openDecoder.ts"
 import type { ListenOptions } from "../../../decoder/serve/server-node.ts"
@@ -31,15 +32,44 @@ export const tinkerRank = 32
 
 /** Fails if flags of `--tinker` were typed without it, or with a key that Tinker's clients refuse to send. */
 export const checkTinker = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
-  const { tinker, tinkerDir, seed } = input
+  const { tinker, tinkerDir, tinkerKeys, seed } = input
   if (!tinker) {
     if (Option.isSome(tinkerDir)) return yield* usageError("--tinker-dir only works with --tinker")
+    if (Option.isSome(tinkerKeys)) return yield* usageError("--tinker-keys only works with --tinker")
     if (Option.isSome(seed)) return yield* usageError("--seed only works with --tinker")
     return
   }
   if (apiKey !== undefined && !apiKey.startsWith("tml-"))
     return yield* usageError("--api-key: expected a key that begins with tml-, because Tinker's clients send no other")
 })
+
+/** The names of clients and their keys, as a file holds them. */
+const KeysOfClients = Schema.Record(Schema.String, Schema.String)
+
+/** Reads the keys of clients. Messages name the client, never the key. */
+const readKeys = Effect.fnUntraced(function* (file: string) {
+  const refuse = (problem: string) => usageError(`--tinker-keys: ${file}: ${problem}`)
+  const text = yield* Effect.mapError(readText(file, mostBytes.config), ({ message }) => refuse(message))
+  const { value } = yield* Effect.mapError(readYamlText(text, file), () => refuse("expected YAML"))
+  const form = "expected a line for each client, such as alice: tml-0123456789abcdef"
+  const clients = yield* Effect.mapError(Schema.decodeUnknownEffect(KeysOfClients)(value), () => refuse(form))
+  const entries = Object.entries(clients)
+  if (entries.length === 0) return yield* refuse(form)
+  for (const [name, key] of entries) {
+    if (!/^tml-.{16,}$/.test(key))
+      return yield* refuse(`${name}: expected a key that begins with tml- and has at least 16 more characters`)
+    if (entries.some(([other, same]) => other !== name && same === key))
+      return yield* refuse(`${name}: expected a key that no other client has`)
+  }
+  return entries.map(([name, key]) => ({ name, key: Redacted.make(key) }))
+})
+
+/** Returns the keys of the server's clients; none if any client may use it. */
+const keysOf = (input: ServeFlags, apiKey: Redacted.Redacted | undefined) =>
+  Option.match(input.tinkerKeys, {
+    onSome: readKeys,
+    onNone: () => Effect.succeed(apiKey === undefined ? [] : [{ name: "main", key: apiKey }]),
+  })
 
 /** Makes the function that adds Tinker's protocol to the server. */
 export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker: TinkerModel) {
@@ -60,7 +90,7 @@ export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker
     files: yield* onDisk(directory),
     unzstd,
     seed,
-    keys: apiKey === undefined ? [] : [{ name: "main", key: apiKey }],
+    keys: yield* keysOf(input, apiKey),
     guard: { host: input.host, machine: hostname(), allowed: input.allowHost },
   })
   const extended: NonNullable<ListenOptions["extended"]> = (other) =>

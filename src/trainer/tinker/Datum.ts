@@ -129,10 +129,10 @@ const checkDatum = ({ tokens, inputs }: RawDatum, place: string, { loss, default
   const known = ["target_tokens", ...allowed.map((name) => keys[name])]
   for (const key of inputs.keys())
     if (!known.includes(key)) throw new DatumProblem(at(key), `${loss} takes ${known.join(", ")}`)
-  const input = checkTokens(tokens, `${place}.model_input`, limits)
-  const { length } = input
+  const { length } = tokens
   if (length === 0 || length > limits.maxLength)
     throw new DatumProblem(`${place}.model_input`, `expected 1 to ${limits.maxLength} tokens, found ${length}`)
+  const input = checkTokens(tokens, `${place}.model_input`, limits)
   const targets = inputs.get("target_tokens")
   if (targets === undefined) throw new DatumProblem(at("target_tokens"), "it is missing")
   const columns = Object.fromEntries(

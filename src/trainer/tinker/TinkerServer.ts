@@ -7,7 +7,7 @@
  * const { app } = yield* makeTinkerServer({ base, baseName: "base", engine, files, unzstd, slots: 8, maxRank: 16, maxLength: 256, seed: 0, keys: [] })
  * ```
  */
-import { Effect, Redacted, type Scope } from "effect"
+import { Effect, Redacted, type Scope, Semaphore } from "effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerError from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -92,6 +92,7 @@ const openState = Effect.fnUntraced(function* (options: TinkerServerOptions) {
     futures: makeFutures(limits.outcomes),
     limits,
     models: new Map(),
+    creating: yield* Semaphore.make(1),
     sessions: new Map(saved.sessions.map((session) => [session.id, session])),
     samplesInProgress: makeInProgress(),
     sessionCount: saved.count,

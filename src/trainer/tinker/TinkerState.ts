@@ -86,6 +86,8 @@ export interface TinkerState {
   readonly futures: Futures
   readonly limits: TinkerLimits
   readonly models: Map<string, TinkerModel>
+  /** One model is created at a time. */
+  readonly creating: Semaphore.Semaphore
   readonly sessions: Map<string, Session>
   /** The number of sessions that were ever created. */
   sessionCount: number

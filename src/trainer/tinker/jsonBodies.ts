@@ -13,21 +13,47 @@ const fromZero = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
 /** The name of a model, a session or a checkpoint. */
 const Name = Schema.String.check(Schema.isMaxLength(500))
 const seqId = optional(positiveInt)
-const Metadata = optional(Schema.Record(Schema.String, Schema.Unknown))
+/** The most characters of a model's metadata as JSON. Lists of models hold all of them. */
+const mostMetadata = 65_536
+const Metadata = optional(
+  Schema.Record(Schema.String, Schema.Unknown).check(
+    Schema.makeFilter((metadata) =>
+      JSON.stringify(metadata).length <= mostMetadata
+        ? undefined
+        : `Expected metadata of at most ${mostMetadata} characters`,
+    ),
+  ),
+)
 
-const Chunk = Schema.Struct({ type: Schema.optionalKey(Schema.String), tokens: optional(Schema.Array(Schema.Number)) })
+/** The longest life of a checkpoint in seconds, about 30 years. */
+const longestLife = 1e9
+const lifeSeconds = optional(positiveInt.check(Schema.isLessThanOrEqualTo(longestLife)))
+
+/** The most texts and tokens that end a sample, and the most characters of a text, as for OpenAI's protocol. */
+const mostStops = 64
+const longestStop = 1024
+const StopText = Schema.String.check(Schema.isMaxLength(longestStop))
+
+/** A list of numbers. A Schema of an array would take seconds for the millions that a request may have. */
+const Numbers = Schema.declare(
+  (value): value is ReadonlyArray<number> => Array.isArray(value) && value.every((one) => typeof one === "number"),
+  { expected: "a list of numbers" },
+)
+
+const Chunk = Schema.Struct({ type: Schema.optionalKey(Schema.String), tokens: optional(Numbers) })
 const ModelInput = Schema.Struct({ chunks: Schema.Array(Chunk) })
 
 /** Returns the tokens of an input, or the kind of a chunk that is not text. */
 export const tokensOf = ({ chunks }: typeof ModelInput.Type): RawDatum["tokens"] => {
   const other = chunks.find(({ type = "encoded_text" }) => type !== "encoded_text")
-  return other === undefined ? chunks.flatMap(({ tokens }) => tokens ?? []) : { unsupported: other.type ?? "a chunk" }
+  if (other !== undefined) return { unsupported: other.type ?? "a chunk" }
+  return chunks.length === 1 ? (chunks[0].tokens ?? []) : chunks.flatMap(({ tokens }) => tokens ?? [])
 }
 
 const Tensor = Schema.Struct({
-  data: Schema.Array(Schema.Number),
+  data: Numbers,
   shape: optional(Schema.Array(naturalInt)),
-  sparse_crow_indices: optional(Schema.Array(Schema.Number)),
+  sparse_crow_indices: optional(Numbers),
 })
 
 const LossInput = Schema.Struct({
@@ -108,7 +134,7 @@ export const OptimStep = Schema.Struct({
 
 export const SaveWeights = Schema.Struct({
   path: optional(Name),
-  ttl_seconds: optional(positiveInt),
+  ttl_seconds: lifeSeconds,
   overwrite: optional(Schema.Boolean),
   sampling_session_seq_id: optional(naturalInt),
 })
@@ -128,7 +154,9 @@ export const Sample = Schema.Struct({
   sampling_params: Schema.Struct({
     max_tokens: optional(positiveInt),
     seed: optional(Schema.Int),
-    stop: optional(Schema.Union([Schema.String, Schema.Array(Schema.Union([Schema.String, Schema.Int]))])),
+    stop: optional(
+      Schema.Union([StopText, Schema.Array(Schema.Union([StopText, Schema.Int])).check(Schema.isMaxLength(mostStops))]),
+    ),
     temperature: optional(fromZero),
     top_k: optional(Schema.Int),
     top_p: optional(unit),
@@ -143,4 +171,4 @@ export const Sample = Schema.Struct({
 
 export const RetrieveFuture = Schema.Struct({ request_id: Name })
 export const WeightsInfo = Schema.Struct({ tinker_path: Name })
-export const TimeToLive = Schema.Struct({ ttl_seconds: optional(positiveInt) })
+export const TimeToLive = Schema.Struct({ ttl_seconds: lifeSeconds })

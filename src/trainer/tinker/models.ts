@@ -64,12 +64,14 @@ const checkRoom = Effect.fnUntraced(function* ({ models, limits }: TinkerState, 
   })
 })
 
-/** Creates a model: a new adapter of its own rank. The same request of the same session returns the same model. */
-export const createModel = Effect.fnUntraced(function* (
-  state: TinkerState,
-  body: typeof CreateModel.Type,
-  owner: string,
-) {
+/**
+ * Creates a model: a new adapter of its own rank. The same request of the same session returns the same model. One model is
+ * created at a time, so that requests at the same time do not pass the limits, or create a model twice.
+ */
+export const createModel = (state: TinkerState, body: typeof CreateModel.Type, owner: string) =>
+  createNext(state, body, owner).pipe(state.creating.withPermits(1))
+
+const createNext = Effect.fnUntraced(function* (state: TinkerState, body: typeof CreateModel.Type, owner: string) {
   const { baseName, shape, models, files, seed } = state
   const session = yield* findSession(state, body.session_id, owner)
   const id = `${session.id}-model-${body.model_seq_id}`

@@ -29,13 +29,38 @@ const doubleIn = (field: ProtobufField): number => {
   return new DataView(bytes.buffer, bytes.byteOffset, 8).getFloat64(0, true)
 }
 
+/** The most fields of a request. An empty field has two bytes, so a body could have millions, each with objects in memory. */
+const mostFields = 2 ** 21
+
+/** The most examples of a request, and the most inputs of an example. */
+const most = { data: 65_536, inputs: 16 } as const
+
+/** The fields that a request may still have. */
+interface FieldBudget {
+  left: number
+}
+
+/** Yields the fields of a message, and counts them. */
+function* countedFields(bytes: Uint8Array, budget: FieldBudget): Generator<ProtobufField, void> {
+  for (const field of fieldsOf(bytes)) {
+    if (--budget.left < 0) throw new RangeError(`protobuf: expected at most ${mostFields} fields; send fewer at a time`)
+    yield field
+  }
+}
+
+type Decode<A> = (field: ProtobufField, budget: FieldBudget) => A
+
 /** Returns the entry of a map, whose value is decoded by `decode`. */
-const entryIn = <A>(field: ProtobufField, decode: (field: ProtobufField) => A, otherwise: A): readonly [string, A] => {
+const entryIn = <A>(
+  field: ProtobufField,
+  budget: FieldBudget,
+  { decode, otherwise }: { readonly decode: Decode<A>; readonly otherwise: A },
+): readonly [string, A] => {
   let key = ""
   let value = otherwise
-  for (const part of fieldsOf(bytesIn(field))) {
+  for (const part of countedFields(bytesIn(field), budget)) {
     if (part.field === 1) key = textIn(part)
-    else if (part.field === 2) value = decode(part)
+    else if (part.field === 2) value = decode(part, budget)
   }
   return [key, value]
 }
@@ -69,12 +94,12 @@ const mostAxes = 8
 
 const noTensor: RequestTensor = { data: [], shape: null, isSparse: false }
 
-const tensorIn = (field: ProtobufField): RequestTensor => {
+const tensorIn: Decode<RequestTensor> = (field, budget) => {
   let dense = new Uint8Array(0)
   let dtype = 0
   let isSparse = false
   const shape: Array<number> = []
-  for (const part of fieldsOf(bytesIn(field))) {
+  for (const part of countedFields(bytesIn(field), budget)) {
     if (part.field === 1) dense = Uint8Array.from(bytesIn(part))
     else if (part.field === 2) isSparse = true
     else if (part.field === 3) dtype = numberIn(part)
@@ -82,9 +107,9 @@ const tensorIn = (field: ProtobufField): RequestTensor => {
       // A list of numbers is one field of bytes, or a field for each number.
       if (typeof part.value === "number") shape.push(part.value)
       else shape.push(...varintsIn(part.value))
+      if (shape.length > mostAxes) throw new RangeError(`protobuf: a tensor: expected at most ${mostAxes} axes`)
     }
   }
-  if (shape.length > mostAxes) throw new RangeError(`protobuf: a tensor: expected at most ${mostAxes} axes`)
   return { data: isSparse ? [] : arrayOf(dense, dtype), shape: shape.length === 0 ? null : shape, isSparse }
 }
 
@@ -104,17 +129,19 @@ function* varintsIn(bytes: Uint8Array): Generator<number, void> {
 /** The kinds of chunks of an input, by their numbers. */
 const chunkKinds: Readonly<Record<number, string>> = { 2: "an image", 3: "audio" }
 
-const datumIn = (field: ProtobufField): RawDatum => {
+const datumIn: Decode<RawDatum> = (field, budget) => {
   const tokens: Array<number> = []
   let unsupported: string | undefined
   const inputs = new Map<string, RequestTensor>()
-  for (const part of fieldsOf(bytesIn(field))) {
-    if (part.field === 2) inputs.set(...entryIn(part, tensorIn, noTensor))
+  for (const part of countedFields(bytesIn(field), budget)) {
+    if (part.field === 2) inputs.set(...entryIn(part, budget, { decode: tensorIn, otherwise: noTensor }))
+    if (inputs.size > most.inputs)
+      throw new RangeError(`protobuf: expected at most ${most.inputs} inputs of an example`)
     if (part.field !== 1) continue
-    for (const chunk of fieldsOf(bytesIn(part))) {
+    for (const chunk of countedFields(bytesIn(part), budget)) {
       if (chunk.field !== 1) unsupported = chunkKinds[chunk.field] ?? "an unknown chunk"
       else
-        for (const inner of fieldsOf(bytesIn(chunk)))
+        for (const inner of countedFields(bytesIn(chunk), budget))
           if (inner.field === 1) for (const id of new Int32Array(aligned(bytesIn(inner), 4, "tokens"))) tokens.push(id)
     }
   }
@@ -129,13 +156,16 @@ export const decodeLossRequest = (bytes: Uint8Array): AddressedLossRequest => {
   let loss = ""
   const lossConfig = new Map<string, number>()
   const data: Array<RawDatum> = []
-  for (const field of fieldsOf(bytes)) {
+  const budget: FieldBudget = { left: mostFields }
+  for (const field of countedFields(bytes, budget)) {
     if (field.field === 1) modelId = textIn(field)
     // The schema has no way to leave the number out, so clients send 0 instead.
     else if (field.field === 2) seqId = numberIn(field) === 0 ? null : numberIn(field)
-    else if (field.field === 3) data.push(datumIn(field))
-    else if (field.field === 4) loss = textIn(field)
-    else if (field.field === 5) lossConfig.set(...entryIn(field, doubleIn, 0))
+    else if (field.field === 3) {
+      if (data.length === most.data) throw new RangeError(`protobuf: data: expected at most ${most.data} examples`)
+      data.push(datumIn(field, budget))
+    } else if (field.field === 4) loss = textIn(field)
+    else if (field.field === 5) lossConfig.set(...entryIn(field, budget, { decode: doubleIn, otherwise: 0 }))
     else if (field.field === 6) forwardOnly = numberIn(field) !== 0
   }
   if (modelId === "") throw new DatumProblem("model_id", "it is missing")

@@ -116,6 +116,68 @@ describe("a Tinker server", () => {
       { limits: { modelsOfKey: 1 } },
     ))
 
+  it("takes no more models from requests at the same time, and creates a model that is asked for twice once", () =>
+    serving(
+      async (client) => {
+        const { body } = await client.post("/create_session", {})
+        const create = (at: number) =>
+          client.post("/create_model", { session_id: body.session_id, model_seq_id: at % 3, base_model: "base" })
+        const all = await Promise.all(Array.from({ length: 6 }, (_, at) => create(at)))
+        const made = all.filter(({ status }) => status === 200).map((answer) => answer.body.model_id)
+        assert.strictEqual(new Set(made).size, 2)
+        assert.strictEqual(made.length, 4)
+        const model = made[0]
+        await client.done("/forward_backward", lossBody(model, 1, [datum([0, 1, 2])]))
+        assert.strictEqual((await client.done("/optim_step", stepBody(model, 2))).metrics["step:max"], 1)
+      },
+      { limits: { modelsOfKey: 2 } },
+    ))
+
+  it("refuses small bodies that would become many objects, before they do", () =>
+    serving(async (client) => {
+      const { model } = await newModel(client)
+      const protobuf = { "content-type": "application/x-protobuf", "content-encoding": "zstd" }
+      /** A message with the name of a model, and a field of two bytes again and again. */
+      const many = (field: number, count: number) => {
+        const bytes = new Uint8Array(2 * count)
+        for (let at = 0; at < bytes.length; at += 2) bytes[at] = field * 8 + 2
+        return zstdCompressSync(Buffer.concat([Uint8Array.of(10, model.length), Buffer.from(model), bytes]))
+      }
+      const refusal = async (body: Uint8Array) => {
+        const answer = await client.send("/forward_backward", body, protobuf)
+        return `${answer.status} ${await answer.text()}`
+      }
+      assert.match(await refusal(many(3, 100_000)), /^400.*data: expected at most 65536 examples/)
+      assert.match(await refusal(many(7, 2_100_000)), /^400.*expected at most 2097152 fields/)
+      const inputs = Array.from({ length: 17 }, (_, at) => [18, 3, 10, 1, 65 + at]).flat()
+      const example = zstdCompressSync(Uint8Array.of(10, 1, 65, 26, inputs.length, ...inputs))
+      assert.match(await refusal(example), /^400.*expected at most 16 inputs/)
+    }))
+
+  it("refuses metadata, lives of checkpoints and texts that end a sample if they are too long", () =>
+    serving(async (client) => {
+      const { model, session } = await newModel(client)
+      const long = {
+        session_id: session,
+        model_seq_id: 1,
+        base_model: "base",
+        user_metadata: { a: "x".repeat(70_000) },
+      }
+      assert.strictEqual((await client.post("/create_model", long)).body.param, "user_metadata")
+      const save = { model_id: model, seq_id: 1, path: "a", ttl_seconds: 1e15 }
+      const outcome = await client.done("/save_weights", save)
+      assert.strictEqual(outcome.category, "user")
+      assert.match(outcome.error, /ttl_seconds/)
+      const sample = (stop: ReadonlyArray<string>) =>
+        client.post("/asample", {
+          base_model: "base",
+          prompt: { chunks: [{ tokens: [1] }] },
+          sampling_params: { stop },
+        })
+      assert.match((await sample(["x".repeat(2000)])).body.param, /stop/)
+      assert.match((await sample(Array.from({ length: 65 }, (_, at) => `${at}`))).body.param, /stop/)
+    }))
+
   it("keeps clients with other API keys apart", () =>
     serving(
       async (client) => {

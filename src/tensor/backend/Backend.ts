@@ -32,7 +32,7 @@ export const copyInto = (from: unknown, to: TensorData, length: number): void =>
  */
 export interface Program {
   readonly name: string
-  /** The device that runs the program: "cpu", "cuda", "webgpu", "wasm", "native", "reference" or "onnx-web on …". */
+  /** The device that runs the program: "cpu", "cuda", "webgpu", "wasm", "reference" or "onnx-web on …". */
   readonly device: string
   readonly feeds: Readonly<Record<string, TensorData>>
   readonly results: Readonly<Record<string, TensorData>>

@@ -11,6 +11,7 @@ import { serialize } from "node:v8"
 import { Effect, Schema, Semaphore } from "effect"
 import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
 import { programBeside } from "../../base/config/programBeside.ts"
+import { messageOf } from "../../base/config/text.ts"
 import { microsecondsOnWasm } from "./auto.ts"
 import type { BackendUnavailable } from "./Backend.ts"
 import {
@@ -91,6 +92,7 @@ export const background = (options: BackgroundOptions = {}): Background => {
       yield* wait
     }
   }).pipe(
+    Effect.catchDefect((defect) => Effect.fail(unavailable(messageOf(defect)))),
     Effect.catch(({ missing }) => log(`programs stay on WebAssembly, with the same results: ${missing}`)),
     // The runs of a sweep share a backend.
     oneRun.withPermits(1),
@@ -116,7 +118,11 @@ const replace = (group: LoadedGroup, replacing: Replacing): Effect.Effect<void, 
     if (!isDeepStrictEqual([programs, state], [group.compiled.programs, group.compiled.state]))
       return yield* unavailable("the programs for wider vectors have another plan of memory")
     const file = yield* libraryIn({ compiled, memory: new Uint8Array(memory.buffer) }, replacing)
-    yield* group.replace(yield* functionsIn(file, compiled, { load, memory: memory.buffer }), constants)
+    const isReplaced = yield* group.replace(
+      yield* functionsIn(file, compiled, { load, memory: memory.buffer }),
+      constants,
+    )
+    if (!isReplaced) return
     const before = Object.values(runs).reduce((sum, count) => sum + count, 0)
     const list = Object.values(specs).map(({ name }) => name)
     const how = `machine code of ${compiler.command.join(" ")}, with vectors of ${32 * compiler.lanes} bits`

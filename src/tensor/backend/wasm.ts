@@ -103,14 +103,15 @@ export const make = (
       return programs
     })
   return {
-    name: deviceOf(modules),
+    name: device,
     compile: compileOne(compileAll),
     compileAll,
     warnings: Effect.sync(modules.warnings),
   }
 }
 
-const deviceOf = ({ native }: ModuleCompiler): "native" | "wasm" => (native === undefined ? "wasm" : "native")
+/** The name of the device, with machine code, too, which has the same bits: a resumed run may go on without it. */
+const device = "wasm"
 
 /** Helper threads, and the function to call if one of them fails. */
 interface Helpers extends Threads {
@@ -147,7 +148,6 @@ export const moduleOf = <Name extends string>(
 
 /** A module with a memory of its own. */
 interface Loaded<Name extends string> {
-  readonly device: string
   readonly options: CompileOptions
   readonly compiled: CompiledModule<Name>
   readonly module: object
@@ -167,7 +167,7 @@ const load = <Name extends string>(
   const options = { sharedFeeds, lanes: modules.lanes(), threads: count, worth, bandSizes }
   const compiled = moduleOf(specs, options, modules.kept)
   const module = modules.module(compiled.bytes)
-  return { device: deviceOf(modules), options, compiled, module, instance: instantiate(module, compiled) }
+  return { options, compiled, module, instance: instantiate(module, compiled) }
 }
 
 /** Holds the functions of a module's programs, which machine code may replace, and the threads that help with them. */
@@ -183,7 +183,9 @@ const functionsIn = (
   let team: NativeTeam | undefined
   /** Waits until the helper threads have ended; undefined if they were never started. */
   let ended: Effect.Effect<void> | undefined
+  let isOpen = true
   const end = Effect.suspend(() => {
+    isOpen = false
     team?.stop()
     if (team !== undefined) return Effect.void
     release()
@@ -204,8 +206,11 @@ const functionsIn = (
     }).pipe(
       Effect.andThen(
         Effect.sync(() => {
+          // Nobody would stop the team of a group that has ended.
+          if (!isOpen) return false
           new Uint8Array(memory.buffer).set(bytes, address)
           use(by)
+          return true
         }),
       ),
       Effect.uninterruptible,
@@ -219,7 +224,7 @@ const functionsIn = (
 /** Makes the programs of a module; `native` has functions that run instead of the module's own. */
 const programsOf = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
-  { compiled, device, instance, module }: Loaded<Name>,
+  { compiled, instance, module }: Loaded<Name>,
   native: NativeFunctions | undefined,
   threads: Helpers | undefined,
 ): {

@@ -34,9 +34,9 @@ export interface LoadedGroup {
   readonly runs: Readonly<Record<string, number>>
   /**
    * Has programs run by other functions, which compute the same bits in the same memory, with this table of constants. Waits
-   * until no thread of WebAssembly helps any more.
+   * until no thread of WebAssembly helps any more. Returns whether they do: programs whose scope was closed stay as they are.
    */
-  readonly replace: (by: NativeFunctions, constants: Segment) => Effect.Effect<void>
+  readonly replace: (by: NativeFunctions, constants: Segment) => Effect.Effect<boolean>
 }
 
 /**

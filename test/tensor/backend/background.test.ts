@@ -5,7 +5,7 @@ import { Deferred, Effect, Fiber, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { background } from "../../../src/tensor/backend/background-node.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
-import { plainModules } from "../../../src/tensor/backend/wasmModules.ts"
+import { type LoadedGroup, plainModules } from "../../../src/tensor/backend/wasmModules.ts"
 import { withFolder, write } from "../../command/cli/effect.ts"
 import { numbers } from "../graph/wasm/support.ts"
 import { layerProgram } from "./layerProgram.ts"
@@ -64,6 +64,29 @@ describe.skipIf(isWindows)("a run goes on as WebAssembly, with one line in its l
         return Effect.runPromise(Effect.provide(lineWith({ caches }, {}), TestClock.layer()))
       }),
     ).pipe(Effect.map((line) => assert.match(line, /others can write to /))),
+  )
+})
+
+describe("programs that other functions replace", () => {
+  it.effect("stop their threads when their scope closes, and start none afterwards", () =>
+    Effect.gen(function* () {
+      const groups: Array<LoadedGroup> = []
+      const opened = (group: LoadedGroup) => {
+        groups.push(group)
+        return () => {}
+      }
+      const calls: Array<string> = []
+      const team = { start: () => void calls.push("start"), stop: () => void calls.push("stop") }
+      const run = () => calls.push("run")
+      const by = { functions: { program: { prepare: () => {}, run } }, team }
+      yield* Effect.gen(function* () {
+        const { runSync } = yield* Wasm.make({ ...plainModules, opened }).compile(layerProgram(5, 4, 3))
+        assert.isTrue(yield* groups[0].replace(by, groups[0].compiled.constants))
+        runSync?.()
+      }).pipe(Effect.scoped)
+      assert.isFalse(yield* groups[0].replace(by, groups[0].compiled.constants))
+      assert.deepStrictEqual(calls, ["start", "run", "stop"])
+    }),
   )
 })
 

@@ -1,5 +1,7 @@
-/** Compiles the programs of a WebAssembly module to a shared library, and loads it, for the backend `native`. */
+/** Compiles the programs of a WebAssembly module to a shared library, and loads it; checks what the compiler makes. */
 import { createRequire } from "node:module"
+import { cpus } from "node:os"
+import { basename } from "node:path"
 import { Effect } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { type CompiledModule, exportOf } from "../graph/wasm/compile.ts"
@@ -7,8 +9,10 @@ import { cOf } from "../native/print.ts"
 import type { BackendUnavailable } from "./Backend.ts"
 import { type CCompiler, type CompilerLimits, unavailable } from "./compiler-node.ts"
 import { isAsKept, objectOf } from "./objects-node.ts"
+import { inFolder } from "./passed-check-node.ts"
 import { controlBytes } from "../graph/wasm/slices.ts"
 import type { Functions, NativeCompiler, NativeFunctions, NativeTeam } from "./wasmModules.ts"
+import { checkModule, nativeDifference } from "./widthCheck.ts"
 
 /** A function of a shared library. */
 type NativeFunction = (memory: Uint8Array, count?: number) => unknown
@@ -51,7 +55,7 @@ const functionNamesOf = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.flatMap((name) => [exportOf("prepare", name), exportOf("run", name)])
 
 /** What compiles modules, and where the libraries are kept. */
-export interface LibraryMaker {
+interface LibraryMaker {
   readonly compiler: CCompiler
   readonly folder: string
   readonly limits: CompilerLimits
@@ -126,3 +130,22 @@ export const nativeCompiler =
   (maker: LibraryMaker, load: Load): NativeCompiler =>
   (compiled, memory) =>
     Effect.flatMap(libraryOf(compiled, maker), (file) => functionsIn(file, compiled, { load, memory }))
+
+/** Checks the compiler with a program of all kinds of ops, unless this library of it has passed before on this processor. */
+export const checkCompiler = (maker: LibraryMaker, load: Load): Effect.Effect<void, BackendUnavailable> =>
+  Effect.gen(function* () {
+    const { lanes } = maker.compiler
+    const file = yield* libraryOf(checkModule({ lanes }), maker)
+    const { add, has } = inFolder(maker.folder, { build: basename(file), processor: cpus()[0]?.model ?? "" })
+    if (has()) return
+    const difference = yield* nativeDifference(nativeCompiler(maker, load), { lanes })
+    if (difference !== undefined) return yield* differs(difference)
+    add()
+  })
+
+/** Makes the error of a compiler whose code computes other bits. */
+export const differs = (difference: string): BackendUnavailable =>
+  unavailable(
+    `the C compiler's code has other results than WebAssembly: ${difference}`,
+    'Name another compiler in the environment variable CC; or choose the backend "wasm".',
+  )

@@ -3,33 +3,14 @@
  * `background-node.ts` starts it, so that a run neither waits for a compiler, nor ends if the library crashes in its check.
  */
 import { readFileSync } from "node:fs"
-import { cpus } from "node:os"
-import { basename } from "node:path"
 import { deserialize } from "node:v8"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Schema } from "effect"
 import { messageOf } from "../../base/config/text.ts"
-import { type BackendUnavailable } from "./Backend.ts"
 import { unavailable } from "./compiler-node.ts"
-import { functionsIn, type LibraryMaker, libraryOf, type Load, loader, nativeCompiler } from "./libraries-node.ts"
+import { checkCompiler, differs, functionsIn, libraryOf, loader } from "./libraries-node.ts"
 import { Answer, Request } from "./machineCodeMessages.ts"
-import { inFolder } from "./passed-check-node.ts"
-import { checkModule, differenceOn, nativeDifference } from "./widthCheck.ts"
-
-const differs = (difference: string): BackendUnavailable =>
-  unavailable(`the C compiler's code has other results than WebAssembly: ${difference}`)
-
-/** Checks the compiler with a program of all kinds of ops, unless this library of it has passed before on this processor. */
-const checkCompiler = (maker: LibraryMaker, load: Load): Effect.Effect<void, BackendUnavailable> =>
-  Effect.gen(function* () {
-    const { lanes } = maker.compiler
-    const file = yield* libraryOf(checkModule({ lanes }), maker)
-    const { add, has } = inFolder(maker.folder, { build: basename(file), processor: cpus()[0]?.model ?? "" })
-    if (has()) return
-    const difference = yield* nativeDifference(nativeCompiler(maker, load), { lanes })
-    if (difference !== undefined) return yield* differs(difference)
-    add()
-  })
+import { differenceOn } from "./widthCheck.ts"
 
 const compiledLibrary = Effect.gen(function* () {
   const request = yield* Effect.try({

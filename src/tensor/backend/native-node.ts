@@ -4,18 +4,15 @@
  * programs have the same plan of memory, and the same bits. The functions compute in the memory of the module.
  */
 import { Effect } from "effect"
-import { compileCache } from "../../base/config/compile-cache-node.ts"
 import type { BandSizes } from "../graph/wasm/bands.ts"
 import type { Lanes } from "../graph/wasm/function.ts"
 import type { Worth } from "../graph/wasm/slices.ts"
 import type { Backend, BackendUnavailable } from "./Backend.ts"
-import { type CCompiler, type CompilerLimits, findCompiler, unavailable, usualLimits } from "./compiler-node.ts"
-import { loader, nativeCompiler } from "./libraries-node.ts"
+import { type CompilerLimits, findCompiler, usualLimits } from "./compiler-node.ts"
+import { checkCompiler, loader, nativeCompiler } from "./libraries-node.ts"
 import { objectsFolder } from "./objects-node.ts"
-import { inFolder, never, type PassedCheck } from "./passed-check-node.ts"
 import * as wasm from "./wasm.ts"
 import { type KeptPrograms, type NativeCompiler, plainModules } from "./wasmModules.ts"
-import { nativeDifference } from "./widthCheck.ts"
 
 /** Options that tests set. */
 interface NativeOptions {
@@ -30,8 +27,6 @@ interface NativeOptions {
   /** Which work is large enough to be divided. */
   readonly worth?: Worth
   readonly bandSizes?: BandSizes
-  /** The name of this build of the library, by which a passed check is remembered; by default, that of the package. */
-  readonly build?: string | undefined
 }
 
 /**
@@ -40,24 +35,13 @@ interface NativeOptions {
  */
 export const make = (options: NativeOptions = {}): Effect.Effect<Backend["Service"], BackendUnavailable> =>
   Effect.gen(function* () {
-    const {
-      kept,
-      caches,
-      lanes,
-      limits = usualLimits,
-      threads = 1,
-      build = compileCache()?.build,
-      worth,
-      bandSizes,
-    } = options
+    const { kept, caches, lanes, limits = usualLimits, threads = 1, worth, bandSizes } = options
     const load = yield* loader
     const found = yield* findCompiler(limits)
     const compiler = { ...found, lanes: lanes ?? found.lanes }
-    const folder = yield* objectsFolder(caches)
-    const native = nativeCompiler({ compiler, folder, limits }, load)
-    const passed =
-      build === undefined ? never : inFolder(folder, { build, processor: `${compiler.identity}\n${compiler.lanes}` })
-    const check = yield* Effect.cached(checked(native, compiler, passed))
+    const maker = { compiler, folder: yield* objectsFolder(caches), limits }
+    const native = nativeCompiler(maker, load)
+    const check = yield* Effect.cached(checkCompiler(maker, load))
     const afterCheck: NativeCompiler = (compiled, memory) => Effect.andThen(check, native(compiled, memory))
     const modules = { ...plainModules, lanes: () => compiler.lanes, kept, native: afterCheck }
     const chosen = worth === undefined ? {} : { worth }
@@ -71,19 +55,3 @@ export const check: Effect.Effect<void, BackendUnavailable> = Effect.andThen(
   loader,
   Effect.asVoid(Effect.suspend(() => findCompiler(usualLimits))),
 )
-
-/** Checks that a program with all kinds of ops has the same bits as on `wasm`, unless the check has passed before. */
-const checked = (
-  native: NativeCompiler,
-  { lanes }: CCompiler,
-  passed: PassedCheck,
-): Effect.Effect<void, BackendUnavailable> =>
-  Effect.gen(function* () {
-    if (passed.has()) return
-    const difference = yield* nativeDifference(native, { lanes })
-    if (difference === undefined) return passed.add()
-    return yield* unavailable(
-      `the C compiler's code has other results than WebAssembly: ${difference}`,
-      'Name another compiler in the environment variable CC; or choose the backend "wasm".',
-    )
-  })

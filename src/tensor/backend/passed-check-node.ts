@@ -1,6 +1,6 @@
 /**
  * Remembers across processes that the check of widened kernels, or of a C compiler's code, has passed, so that later processes
- * need not repeat it. `wide-node.ts` and `native-node.ts` use it.
+ * need not repeat it. `wide-node.ts` and `libraries-node.ts` use it.
  */
 import { createHash } from "node:crypto"
 import { writeFileSync } from "node:fs"

@@ -37,7 +37,7 @@ export const hashPrefix = Effect.fnUntraced(function* (
   size: number,
   before?: Prefix,
 ) {
-  const known = before === undefined ? nothing : before.size > size ? wholeBlocks(before, size) : before
+  const known = before === undefined ? nothing : within(before, size)
   const blocks = [...known.blocks]
   let rest = new Sha256(known.rest)
   const take = (part: Uint8Array): void => {
@@ -56,8 +56,9 @@ export const hashPrefix = Effect.fnUntraced(function* (
   return { size, blocks, rest, digest: yield* sha256(utf8.encode(digests)) }
 })
 
-/** Returns the part of a hash that covers the complete blocks within the first `size` bytes. */
-const wholeBlocks = (before: Prefix, size: number): typeof nothing => {
+/** Returns a hash that covers at most the first `size` bytes: the same, or its complete blocks within them. */
+const within = (before: Prefix, size: number): typeof nothing => {
+  if (before.size <= size) return before
   const blocks = before.blocks.slice(0, Math.floor(size / blockSize))
   return { size: blocks.length * blockSize, blocks, rest: new Sha256() }
 }

@@ -109,15 +109,18 @@ export const takeFence = Effect.fnUntraced(function* (
 /** Returns an Effect of which one execution serves all that ask for it while it runs: sinks that flush together check once. */
 const sharedWhileRunning = (check: Check): Check => {
   let running: Deferred.Deferred<void, RunStoreError> | undefined
-  return Effect.suspend(() => {
-    if (running !== undefined) return Deferred.await(running)
-    const done = Deferred.makeUnsafe<void, RunStoreError>()
-    running = done
-    return Effect.onExit(Effect.uninterruptible(check), (exit) => {
-      running = undefined
-      return Deferred.done(done, exit)
-    })
-  })
+  // If an execution were interrupted before it has begun, the others would wait for ever.
+  return Effect.uninterruptible(
+    Effect.suspend(() => {
+      if (running !== undefined) return Deferred.await(running)
+      const done = Deferred.makeUnsafe<void, RunStoreError>()
+      running = done
+      return Effect.onExit(check, (exit) => {
+        running = undefined
+        return Deferred.done(done, exit)
+      })
+    }),
+  )
 }
 
 /**

@@ -104,7 +104,7 @@ const otherExpression = (
     case "copy":
       return x
     case "toInt":
-      return from === "bool" ? x : `${w.fn("toInt")}(${x})`
+      return from === "bool" ? x : `${w.fn("to_int")}(${x})`
     case "toFloat":
       return `(float)${x}`
     case "toBool":

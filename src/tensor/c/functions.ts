@@ -41,7 +41,7 @@ const polynomial64 = (name: string, x: string, [first, ...others]: ReadonlyArray
   ].join("\n    ")
 
 const sine = (name: "sin" | "cos", shift: 0 | 1) => ({
-  needs: ["bits", "ofBits", "nearest"] as const,
+  needs: ["bits", "of_bits", "nearest"] as const,
   code: `static inline float @${name}(float x) {
     const double d = (double)x;
     const double n = @nearest(d * ${doubleInC(2 / Math.PI)});
@@ -71,7 +71,7 @@ const table = {
     return word;
 }`,
   },
-  ofBits: {
+  of_bits: {
     needs: [],
     code: `static inline float @of_bits(uint32_t word) {
     float x;
@@ -98,7 +98,7 @@ static inline double @nearest(double x) {
 }`,
   },
   abs: {
-    needs: ["bits", "ofBits"],
+    needs: ["bits", "of_bits"],
     code: `static inline float @abs(float x) { return @of_bits(@bits(x) & 0x7fffffffu); }`,
   },
   sign: {
@@ -107,7 +107,7 @@ static inline double @nearest(double x) {
   },
   relu: { needs: [], code: `static inline float @relu(float x) { return x < 0.0f ? 0.0f : x; }` },
   minimum: {
-    needs: ["bits", "ofBits"],
+    needs: ["bits", "of_bits"],
     code: `static inline float @minimum(float a, float b) {
     if (a != a) return a;
     if (b != b) return b;
@@ -116,7 +116,7 @@ static inline double @nearest(double x) {
 }`,
   },
   maximum: {
-    needs: ["bits", "ofBits"],
+    needs: ["bits", "of_bits"],
     code: `static inline float @maximum(float a, float b) {
     if (a != a) return a;
     if (b != b) return b;
@@ -124,7 +124,7 @@ static inline double @nearest(double x) {
     return a > b ? a : b;
 }`,
   },
-  toInt: {
+  to_int: {
     needs: [],
     code: `/* Rounds toward zero. NaN becomes 0, and numbers out of range the nearest one in range. */
 static inline int32_t @to_int(float x) {
@@ -142,7 +142,7 @@ static inline int32_t @to_int(float x) {
 }`,
   },
   sqrt: {
-    needs: ["bits", "ofBits"],
+    needs: ["bits", "of_bits"],
     code: `/* Computes the root bit by bit, rounded to the nearest float. */
 static inline float @sqrt(float x) {
     if (!(x > 0.0f)) return x == 0.0f ? x : @of_bits(0x7fc00000u);
@@ -173,7 +173,7 @@ static inline float @sqrt(float x) {
 }`,
   },
   exp: {
-    needs: ["bits", "ofBits", "shift"],
+    needs: ["bits", "of_bits", "shift"],
     code: `static inline float @exp(float x) {
     float t = ${f(expHigh)} < x ? ${f(expHigh)} : x;
     t = t < ${f(expLow)} ? ${f(expLow)} : t;
@@ -191,7 +191,7 @@ static inline float @sqrt(float x) {
 }`,
   },
   log: {
-    needs: ["bits", "ofBits", "shift"],
+    needs: ["bits", "of_bits", "shift"],
     code: `static inline float @log(float x) {
     const int tiny = x < ${f(smallestNormal)};
     const uint32_t word = @bits(tiny ? x * 8388608.0f : x);
@@ -225,14 +225,14 @@ static inline float @sqrt(float x) {
 }`,
   },
   sigmoid: {
-    needs: ["exp", "bits", "ofBits"],
+    needs: ["exp", "bits", "of_bits"],
     code: `static inline float @sigmoid(float x) {
     const float e = @exp(@of_bits(@bits(x) | 0x80000000u));
     return (x < 0.0f ? e : 1.0f) / (e + 1.0f);
 }`,
   },
   softplus: {
-    needs: ["exp", "bits", "ofBits"],
+    needs: ["exp", "bits", "of_bits"],
     code: `static inline float @softplus(float x) {
     const float e = @exp(@of_bits(@bits(x) | 0x80000000u));
     const float s = e / (e + 2.0f);
@@ -244,7 +244,7 @@ static inline float @sqrt(float x) {
   sin: sine("sin", 0),
   cos: sine("cos", 1),
   pow: {
-    needs: ["nearest", "ofBits"],
+    needs: ["nearest", "of_bits"],
     code: `static inline float @pow(float base, float power) {
     const double x = (double)base;
     const double y = (double)power;

@@ -47,9 +47,10 @@ export interface ProgramInC {
   readonly bytes: { readonly constants: number; readonly memory: number }
 }
 
-/** The largest programs: numbers in constants and in memory, groups, and multiplications. */
+/** The largest programs: numbers in constants, in memory and in inputs, groups, and multiplications. */
 const mostConstants = 2 ** 22
 const mostMemory = 2 ** 22
+const mostInputs = 2 ** 20
 const mostGroups = 2 ** 12
 const mostSteps = 2 ** 32
 
@@ -60,7 +61,7 @@ export const programInC = (spec: ProgramSpec, options: ProgramOptions): ProgramI
   const simplified = simplify(spec)
   const lowered = lower(simplified)
   const groups = fuse(lowered)
-  checkSize(groups)
+  checkSize(groups, [...lowered.inputs.values()])
   const folded = foldedCopies(groups, lowered.results)
   const computed = groups.filter(({ stored }) => ![...stored].every((node) => folded.has(node)))
   const inMemory = new Set([...lowered.inputs.values(), ...computed.flatMap(({ stored }) => [...stored])])
@@ -114,8 +115,8 @@ interface Parameter {
 const parameter = (node: Node | undefined, name: string, qualifier: string): ReadonlyArray<Parameter> =>
   node === undefined ? [] : [{ node, name, text: `${qualifier}${typesInC[node.dtype]} *${name}` }]
 
-const memoryName = (prefix: string, dtype: DType): string =>
-  `${prefix}${dtype === "f32" ? "floats" : dtype === "i32" ? "integers" : "bytes"}`
+const memoryNames: Readonly<Record<DType, string>> = { f32: "floats", i32: "integers", bool: "bytes" }
+const memoryName = (prefix: string, dtype: DType): string => `${prefix}${memoryNames[dtype]}`
 
 const isRead = (node: Node, groups: ReadonlyArray<FusedGroup>): boolean =>
   groups.some(
@@ -155,9 +156,9 @@ const foldedCopies = (groups: ReadonlyArray<FusedGroup>, results: ReadonlySet<No
   return folded
 }
 
-const rearranged = ({ offset, shape, strides }: Ref, data: TensorData): TensorData => {
+const rearranged = ({ node, offset, shape, strides }: Ref, data: TensorData): TensorData => {
   const own = stridesOf(shape)
-  const result = new arrayTypes[dtypeOf(data)](sizeOf(shape))
+  const result = new arrayTypes[node.dtype](sizeOf(shape))
   for (let at = 0; at < result.length; at++) {
     const from = shape.reduce((sum, size, axis) => sum + (Math.floor(at / own[axis]) % size) * strides[axis], offset)
     result[at] = data[from]
@@ -165,13 +166,8 @@ const rearranged = ({ offset, shape, strides }: Ref, data: TensorData): TensorDa
   return result
 }
 
-const dtypeOf = (data: TensorData): DType => {
-  if (data instanceof Float32Array) return "f32"
-  return data instanceof Int32Array ? "i32" : "bool"
-}
-
 /** Throws if a program is too large for a file of C, before anything is written. */
-const checkSize = (groups: ReadonlyArray<FusedGroup>): void => {
+const checkSize = (groups: ReadonlyArray<FusedGroup>, inputs: ReadonlyArray<Node>): void => {
   const most = (what: string, found: number, limit: number): void => {
     if (found > limit) fail("c", `expected at most ${limit} ${what}, found ${found}`)
   }
@@ -181,6 +177,8 @@ const checkSize = (groups: ReadonlyArray<FusedGroup>): void => {
   )
   const total = [...constants].reduce((sum, { work }) => sum + (work.kind === "constant" ? work.data.length : 0), 0)
   most("numbers in weights", total, mostConstants)
+  const inputSize = inputs.reduce((sum, { shape }) => sum + sizeOf(shape), 0)
+  most("numbers in inputs", inputSize, mostInputs)
   const memory = groups.reduce(
     (sum, { stored }) => sum + [...stored].reduce((own, { shape }) => own + sizeOf(shape), 0),
     0,

@@ -60,13 +60,13 @@ export class Writer {
   /** Returns the name of a function, which becomes part of the program. */
   fn(name: CFunction): string {
     this.functions.add(name)
-    return `${this.prefix}${name === "ofBits" ? "of_bits" : name === "toInt" ? "to_int" : name}`
+    return `${this.prefix}${name}`
   }
 
   number(dtype: DType, value: number): string {
-    if (dtype === "f32" && Number.isNaN(value)) return `${this.fn("ofBits")}(0x7fc00000u)`
+    if (dtype === "f32" && Number.isNaN(value)) return `${this.fn("of_bits")}(0x7fc00000u)`
     if (dtype === "f32" && !Number.isFinite(value))
-      return `${this.fn("ofBits")}(${value > 0 ? "0x7f800000u" : "0xff800000u"})`
+      return `${this.fn("of_bits")}(${value > 0 ? "0x7f800000u" : "0xff800000u"})`
     return numberInC(dtype, value)
   }
 

@@ -104,9 +104,13 @@ const build = (folder: string): void => {
     writeFileSync(hook, hookText)
     mkdirSync(installed, { recursive: true })
     execFileSync("tar", ["-xzf", tarball, "--strip-components=1", "-C", installed])
-    // A process that built the same was faster if the folder is there now.
-    if (existsSync(folder)) rmSync(built, { recursive: true, force: true })
-    else renameSync(built, folder)
+    try {
+      renameSync(built, folder)
+    } catch (error) {
+      rmSync(built, { recursive: true, force: true })
+      // If the folder is there now, a process that built the same was faster.
+      if (!existsSync(folder)) throw error
+    }
   } finally {
     // Deleting thousands of files can take as long as writing them: nobody waits for that.
     void rm(work, { recursive: true, force: true })

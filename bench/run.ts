@@ -137,9 +137,11 @@ interface Result extends Figures {
   readonly unit: string
 }
 
-/** Returns the environment variables with which a benchmark runs on a backend. */
-const onBackend = (backend: BackendName | undefined): Readonly<Record<string, string>> =>
-  backend === undefined ? {} : { [backendVariable]: backend }
+/** Returns the environment variables with which a benchmark runs on a backend. Machine code is measured from the start on. */
+const onBackend = (backend: BackendName | undefined): Readonly<Record<string, string>> => ({
+  ...(backend !== undefined && { [backendVariable]: backend }),
+  ...(backend === "native" && { EFFECT_RL_NATIVE: "wait" }),
+})
 
 /** Returns the name of a benchmark in the table. */
 const nameOn = ({ name }: Bench, backend: BackendName | undefined): string =>

@@ -223,7 +223,18 @@ const parseHeader = (cursor: Cursor, size: number) => {
       refuse(`tensor "${name}": expected ${bytes} bytes at ${begin + offset}, but the file has ${size}`)
     tensors.set(name, { shape, type, offset: begin + offset, bytes })
   }
+  refuseShared(tensors)
   return { metadata: Object.fromEntries(metadata), tensors }
+}
+
+/** Refuses tensors that share bytes: a small file could otherwise become any number of large arrays. */
+const refuseShared = (tensors: ReadonlyMap<string, GgufTensor>): void => {
+  let end = 0
+  for (const [name, { offset, bytes }] of [...tensors].sort(([, a], [, b]) => a.offset - b.offset)) {
+    if (bytes === 0) continue
+    if (offset < end) refuse(`tensor "${name}" begins at ${offset}, within the bytes of another tensor`)
+    end = offset + bytes
+  }
 }
 
 const nameIn = (cursor: Cursor): string => {

@@ -124,6 +124,9 @@ const size = bounded("modelUnits")
 /** The largest number of weights in a matrix, because the addresses of a program have 32 bits. */
 const mostWeights = 2 ** 30
 
+/** The most experts of all layers together, each with three tensors. The largest published models have about 12,000. */
+const mostExperts = 2 ** 16
+
 /** Checks conditions on several fields of a config together. Each problem names the key that a person would change. */
 const together = Schema.makeFilter((config: DecoderConfig) => {
   const { heads, keyValueHeads, headDim, rope, vocabSize, hiddenSize, intermediateSize, experts, attention } = config
@@ -148,6 +151,16 @@ const together = Schema.makeFilter((config: DecoderConfig) => {
       experts === undefined || experts.perToken <= experts.count,
       ["experts", "perToken"],
       `Expected at most the number of experts, ${experts?.count}`,
+    ),
+    ...unless(
+      experts === undefined || experts.count * config.layers <= mostExperts,
+      ["experts", "count"],
+      `Expected at most ${Math.floor(mostExperts / config.layers)}, as ${config.layers} layers have at most ${mostExperts} experts`,
+    ),
+    ...unless(
+      config.learnedPositions !== true || config.maxPositions * hiddenSize <= mostWeights,
+      ["maxPositions"],
+      `Expected at most ${Math.floor(mostWeights / hiddenSize)}, as the matrix of their embeddings has at most 2^30 weights`,
     ),
     ...(scaling?._tag === "llama3"
       ? unless(

@@ -47,7 +47,12 @@ describe("a GGUF file", () => {
     new DataView(bytes.buffer).setBigUint64(at, BigInt(value), true)
     return bytes
   }
+  /** Two tensors, of which the second begins where the first does. */
+  const shared = ggufFile([one, { ...one, name: "two" }])
+  const second = Buffer.from(shared.buffer, shared.byteOffset, shared.byteLength).indexOf("two")
+  new DataView(shared.buffer, shared.byteOffset).setBigUint64(second + 3 + 4 + 16 + 4, 0n, true)
   for (const [problem, bytes, expected] of [
+    ["tensors that share bytes", shared, `tensor "two" begins at`],
     ["another beginning", new Uint8Array(64), "m.gguf: expected a GGUF file, which begins with GGUF"],
     ["too many tensors", withNumber(8, 2 ** 40), "expected at most 65536 tensors, found 1099511627776"],
     ["too many keys", withNumber(16, 2 ** 40), "expected at most 65536 keys, found 1099511627776"],

@@ -3,9 +3,11 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
+import { decodeModelConfig } from "../../../src/decoder/huggingFace/ModelConfig.ts"
 import { open } from "../../../src/base/formats/TensorFiles.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { dict, global, op, pickle, string, tensor, tuple, zip } from "../../base/formats/torchFile.ts"
+import { utf8 } from "../../../src/base/config/utf8.ts"
 import { must } from "../Proof.ts"
 import type { Attack } from "./Attack.ts"
 
@@ -29,6 +31,25 @@ const refused = async (folder: string, files: Readonly<Record<string, Uint8Array
 }
 
 export const weightAttacks: ReadonlyArray<Attack> = [
+  {
+    door,
+    name: "a config of a hundred billion experts",
+    attempt: async () => {
+      const config = {
+        model_type: "qwen3_moe",
+        vocab_size: 8,
+        hidden_size: 16,
+        intermediate_size: 8,
+        num_hidden_layers: 10_000,
+        num_attention_heads: 2,
+        num_key_value_heads: 2,
+        num_experts: 10_000_000,
+        moe_intermediate_size: 1,
+      }
+      const decoded = decodeModelConfig(utf8.encode(JSON.stringify(config)), "config.json")
+      return (await Effect.runPromise(Effect.flip(decoded))).message
+    },
+  },
   {
     door,
     name: "a pickle that calls os.system",

@@ -29,7 +29,7 @@ import * as Lists from "./lists.ts"
 import * as Layout from "../Layout.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { openModel } from "./models.ts"
-import { readBody } from "./requestBody.ts"
+import { withBody } from "./requestBody.ts"
 import { makeSamplers } from "./Samplers.ts"
 import { readSessions } from "./sessions.ts"
 import { defaultLimits, type TinkerLimits, type TinkerState } from "./TinkerState.ts"
@@ -89,12 +89,13 @@ const openState = Effect.fnUntraced(function* (options: TinkerServerOptions) {
     files,
     turns: makeTurns(),
     samplers: yield* makeSamplers({ engine, baseName, config, shape, slots, files }),
-    futures: makeFutures(limits.outcomes),
+    futures: makeFutures({ outcomes: limits.outcomes, numbers: limits.outcomeNumbers }),
     limits,
     models: new Map(),
     creating: yield* Semaphore.make(1),
     sessions: new Map(saved.sessions.map((session) => [session.id, session])),
     samplesInProgress: makeInProgress(),
+    bodiesInProgress: makeInProgress(),
     sessionCount: saved.count,
     unnumberedSamples: 0,
     scope: yield* Effect.scope,
@@ -125,6 +126,9 @@ const ownerOf = (keys: ReadonlyArray<ApiKey>, { headers }: HttpServerRequest.Htt
   return found === undefined ? Effect.fail(unauthorised) : Effect.succeed(found.name)
 }
 
+/** The largest body of a request that has only settings, in bytes. */
+const mostSettings = 1024 * 1024
+
 type Handler<R> = Effect.Effect<HttpServerResponse.HttpServerResponse, { readonly message: string }, R>
 
 const answering = <R>(handler: Handler<R>) =>
@@ -141,12 +145,19 @@ const routesOf = (state: TinkerState, { keys, unzstd }: TinkerServerOptions) => 
   const owned = Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => ownerOf(keys, request))
   const get = <R>(handler: (request: Lists.ListRequest) => Handler<R>) =>
     answering(Effect.flatMap(owned, (owner) => handler({ state, owner })))
-  const post = <R>(handler: (request: Handlers.TinkerRequest) => Handler<R>) =>
+  const { bodyBytes, bodiesOfKey } = state.limits
+  const posted = <R>(handler: (request: Handlers.TinkerRequest) => Handler<R>, most: number) =>
     answering(
       Effect.flatMap(owned, (owner) =>
-        Effect.flatMap(readBody(state.limits.bodyBytes, unzstd), (body) => handler({ state, owner, body })),
+        withBody({ owner, most, unzstd, inProgress: state.bodiesInProgress, mostInProgress: bodiesOfKey }, (body) =>
+          handler({ state, owner, body }),
+        ),
       ),
     )
+  const post = <R>(handler: (request: Handlers.TinkerRequest) => Handler<R>) =>
+    posted(handler, Math.min(bodyBytes, mostSettings))
+  /** The requests whose bodies have the tokens of many examples, or of a prompt. */
+  const postTokens = <R>(handler: (request: Handlers.TinkerRequest) => Handler<R>) => posted(handler, bodyBytes)
   const lacks = answering(Effect.andThen(owned, Effect.fail(notImplemented(null, "this server lacks this request"))))
   const run = "/api/v1/training_runs/:model"
   const checkpoint = `${run}/${Layout.checkpoints}/:kind/:name`
@@ -169,8 +180,8 @@ const routesOf = (state: TinkerState, { keys, unzstd }: TinkerServerOptions) => 
     HttpRouter.route("POST", "/api/v1/create_model", post(Handlers.newModel)),
     HttpRouter.route("POST", "/api/v1/get_info", post(Handlers.modelInfo)),
     HttpRouter.route("POST", "/api/v1/unload_model", post(Handlers.unload)),
-    HttpRouter.route("POST", "/api/v1/forward", post(Handlers.lossRequest("forward"))),
-    HttpRouter.route("POST", "/api/v1/forward_backward", post(Handlers.lossRequest("forward_backward"))),
+    HttpRouter.route("POST", "/api/v1/forward", postTokens(Handlers.lossRequest("forward"))),
+    HttpRouter.route("POST", "/api/v1/forward_backward", postTokens(Handlers.lossRequest("forward_backward"))),
     HttpRouter.route("POST", "/api/v1/optim_step", post(Handlers.trainingRequest("optim_step"))),
     HttpRouter.route("POST", "/api/v1/save_weights", post(Handlers.trainingRequest("save_weights"))),
     HttpRouter.route("POST", "/api/v1/load_weights", post(Handlers.trainingRequest("load_weights"))),
@@ -180,7 +191,7 @@ const routesOf = (state: TinkerState, { keys, unzstd }: TinkerServerOptions) => 
       post(Handlers.trainingRequest("save_weights_for_sampler")),
     ),
     HttpRouter.route("POST", "/api/v1/create_sampling_session", post(Handlers.openSampler)),
-    HttpRouter.route("POST", "/api/v1/asample", post(Handlers.sample)),
+    HttpRouter.route("POST", "/api/v1/asample", postTokens(Handlers.sample)),
     HttpRouter.route("POST", "/api/v1/retrieve_future", post(Handlers.retrieve)),
     HttpRouter.route("POST", "/api/v1/weights_info", post(Lists.weightsInfo)),
     HttpRouter.route("GET", "/api/v1/training_runs", get(Lists.trainingRuns)),

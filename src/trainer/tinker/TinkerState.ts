@@ -23,14 +23,20 @@ export interface TinkerLimits {
   readonly models: number
   /** The most requests of a model that are accepted before their turn. */
   readonly pendingOfModel: number
+  /** The most requests of a model on disk, and their most bytes: those that wait, and those of the next update's gradient. */
+  readonly requestsOnDisk: number
+  readonly requestBytes: number
+  /** The most bytes of the bodies of one API key that are read or handled at the same time. */
+  readonly bodiesOfKey: number
   /** The most samples that one API key may wait for, and the most of one request. */
   readonly samplesOfKey: number
   /** The most bytes of the checkpoints of one model. */
   readonly checkpointBytes: number
-  /** The most sessions in memory; the oldest are forgotten first. */
+  /** The most sessions; the oldest of the API key with the most sessions are forgotten first. */
   readonly sessions: number
-  /** The most outcomes in memory. */
+  /** The most outcomes in memory, and the most numbers in them. */
   readonly outcomes: number
+  readonly outcomeNumbers: number
 }
 
 export const defaultLimits: TinkerLimits = {
@@ -39,10 +45,14 @@ export const defaultLimits: TinkerLimits = {
   modelsOfKey: 32,
   models: 64,
   pendingOfModel: 256,
+  requestsOnDisk: 16_384,
+  requestBytes: 4 * 2 ** 30,
+  bodiesOfKey: 512 * 1024 * 1024,
   samplesOfKey: 1024,
   checkpointBytes: 16 * 2 ** 30,
   sessions: 4096,
   outcomes: 4096,
+  outcomeNumbers: 2 ** 26,
 }
 
 export interface Session {
@@ -58,6 +68,8 @@ export interface TinkerModel {
   readonly adapter: AdapterInTraining
   /** The digests of the accepted requests that were not performed, by their numbers. */
   readonly pending: Map<number, string>
+  /** The sizes in bytes of the requests on disk, by their numbers. */
+  readonly onDisk: Map<number, number>
   /** The number of the last request that was performed. */
   lastSeq: number
   /** The largest number of a request that a previous process accepted. Their outcomes may be on disk. */
@@ -93,6 +105,8 @@ export interface TinkerState {
   sessionCount: number
   /** The samples that are generated or wait, by API key. */
   readonly samplesInProgress: InProgress
+  /** The bytes of bodies that are read or handled, by API key. */
+  readonly bodiesInProgress: InProgress
   /** The number of requests to sample without a number of their own. */
   unnumberedSamples: number
   /** Models and requests in progress end with this scope. */

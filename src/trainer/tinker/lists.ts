@@ -1,5 +1,5 @@
 /** Answers the requests of Tinker's protocol about models and checkpoints on disk. */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
@@ -24,7 +24,7 @@ import { checkpoints } from "../Layout.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { checkOwner } from "./performing.ts"
 import { jsonIn } from "./requestBody.ts"
-import { tarOf } from "./tar.ts"
+import { endOfArchive, headerOf, paddingOf } from "./tar.ts"
 import { type Session, timestamp, type TinkerState } from "./TinkerState.ts"
 
 /** A request without a body. */
@@ -160,16 +160,24 @@ export const archiveAddress = Effect.fnUntraced(function* (request: ListRequest)
   return HttpServerResponse.empty({ status: 302, headers: { location, expires } })
 })
 
-/** Sends the files of a checkpoint as a tar archive. The empty file `checkpoint_complete` is the last one. */
+/**
+ * Sends the files of a checkpoint as a tar archive. The empty file `checkpoint_complete` is the last one. Files are read while
+ * they are sent, so a client that reads slowly takes little memory.
+ */
 export const download = Effect.fnUntraced(function* (request: ListRequest) {
   const { place } = yield* checkpointInPath(request)
   const { files } = request.state
   const folder = folderOfCheckpoint(place)
-  const contents = yield* Effect.forEach(yield* files.list(folder), (name) =>
-    Effect.map(files.read(`${folder}/${name}`), (bytes) => ({ name, bytes })),
+  const parts = yield* Effect.forEach(yield* files.list(folder), (name) =>
+    Effect.map(files.size(`${folder}/${name}`), (size) => [
+      Stream.succeed(headerOf({ name, size })),
+      files.stream(`${folder}/${name}`, { offset: 0, bytes: size }),
+      Stream.succeed(paddingOf({ size })),
+    ]),
   )
-  const archive = tarOf([...contents, { name: "checkpoint_complete", bytes: new Uint8Array(0) }])
-  return HttpServerResponse.uint8Array(archive, { contentType: "application/x-tar" })
+  const end = [headerOf({ name: "checkpoint_complete", size: 0 }), endOfArchive()].map((one) => Stream.succeed(one))
+  const archive = Stream.flatten(Stream.fromIterable([...parts.flat(), ...end]))
+  return HttpServerResponse.stream(archive, { contentType: "application/x-tar" })
 })
 
 const decodeWeightsInfo = decoderOf(WeightsInfo)

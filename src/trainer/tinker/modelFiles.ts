@@ -2,7 +2,7 @@
  * Keeps the models of a Tinker server on disk, so that all that the server has acknowledged survives a kill:
  *
  *     models/MODEL/model.json               the model's settings
- *     models/MODEL/requests/000000000007    an accepted request, until an update that contains it is saved
+ *     models/MODEL/requests/000000000007    an accepted request, until it needs no repetition
  *     models/MODEL/results/000000000007     the outcome of a request
  *     models/MODEL/state/                   the adapter and the moments after the last update
  *
@@ -162,6 +162,10 @@ export const tidyModel = Effect.fnUntraced(function* (files: FileTree, model: st
 export const writeResult = (files: FileTree, model: string, seq: number, result: SavedResult) =>
   files.write(numbered(model, "results", seq), JSON.stringify(result))
 
+/** Removes the outcome that is too old to be kept, after that of the request `seq` was written. */
+export const removeOldResult = (files: FileTree, model: string, seq: number) =>
+  seq > keptResults ? files.remove(numbered(model, "results", seq - keptResults)) : Effect.void
+
 /** Reads the outcome of a request; undefined if there is none. */
 export const readResult = Effect.fnUntraced(function* (files: FileTree, model: string, seq: number) {
   const path = numbered(model, "results", seq)
@@ -186,8 +190,9 @@ export const readState = Effect.fnUntraced(function* (files: FileTree, model: st
   return saved
 })
 
-/** Removes the state and the requests of a model that was unloaded. Its checkpoints stay. */
+/** Removes the state, the requests and the outcomes of a model that was unloaded. Its checkpoints stay. */
 export const removeState = Effect.fnUntraced(function* (files: FileTree, model: string) {
   yield* files.remove(stateFolder(model))
   yield* files.remove(`${folderOf(model)}/requests`)
+  yield* files.remove(`${folderOf(model)}/results`)
 })

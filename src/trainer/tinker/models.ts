@@ -27,12 +27,18 @@ export const openModel = Effect.fnUntraced(function* (state: TinkerState, record
     yield* ModelFiles.tidyModel(files, id, lastSeq)
   }
   const pending = new Map<number, string>()
+  const onDisk = new Map<number, number>()
   for (const seq of yield* ModelFiles.requestsOf(files, id))
-    if (seq > lastSeq) pending.set(seq, (yield* ModelFiles.readRequest(files, id, seq)).digest)
+    if (seq > lastSeq) {
+      const { body, digest } = yield* ModelFiles.readRequest(files, id, seq)
+      pending.set(seq, digest)
+      onDisk.set(seq, body.length)
+    }
   const model: TinkerModel = {
     record,
     adapter,
     pending,
+    onDisk,
     lastSeq,
     repeatedUpTo: Math.max(lastSeq, ...pending.keys()),
     performedUpTo: Math.max(lastSeq, ...(yield* ModelFiles.resultsOf(files, id))),
@@ -140,14 +146,30 @@ const usedTwice = (seq: number) =>
 /** Returns the digest of the request with a number; undefined if there was none. */
 const digestOf = Effect.fnUntraced(function* (
   { files }: TinkerState,
-  { pending, record, lastSeq }: TinkerModel,
+  { pending, record, lastSeq, performedUpTo }: TinkerModel,
   seq: number,
 ) {
   const waiting = pending.get(seq)
-  if (waiting !== undefined || seq > lastSeq) return waiting
+  if (waiting !== undefined || seq > Math.max(lastSeq, performedUpTo)) return waiting
   // Of requests whose outcomes are no longer kept, nothing is known but that they were performed.
   return (yield* ModelFiles.readResult(files, record.id, seq))?.digest ?? ""
 })
+
+/** Fails if a request to compute a loss would take more room on disk than a model has. An update makes room. */
+const checkDisk = (
+  { onDisk }: TinkerModel,
+  { kind, body }: Pick<NewRequest, "kind" | "body">,
+  { requestBytes, requestsOnDisk }: TinkerState["limits"],
+) => {
+  if (kind !== "forward" && kind !== "forward_backward") return Effect.void
+  const bytes = [...onDisk.values()].reduce((sum, size) => sum + size, body.length)
+  if (onDisk.size < requestsOnDisk && bytes <= requestBytes) return Effect.void
+  // The status is not 429, after which clients send the request again: only an update makes room.
+  const message =
+    `${onDisk.size} requests of this model are not part of an update yet; expected at most ${requestsOnDisk} requests ` +
+    `and ${requestBytes} bytes, found ${bytes} bytes; send optim_step`
+  return Effect.fail(new ApiError({ status: 403, code: "quota_exceeded", param: "seq_id", message }))
+}
 
 /** Accepts a request of a model: it is on disk before this returns the number of the request. */
 export const acceptRequest = (state: TinkerState, model: TinkerModel, { seqId, ...request }: NewRequest) =>
@@ -165,7 +187,9 @@ export const acceptRequest = (state: TinkerState, model: TinkerModel, { seqId, .
     // The next request is always accepted: the others wait for it.
     if (pending.size >= limits.pendingOfModel && seq > lastSeq + 1)
       return yield* tooMany("seq_id", `${pending.size} requests of this model wait for their turn; try again later`)
+    yield* checkDisk(model, request, limits)
     yield* ModelFiles.writeRequest(files, record.id, seq, { ...request, digest })
+    model.onDisk.set(seq, request.body.length)
     pending.set(seq, digest)
     state.futures.ensure(requestIdOf(record.id, seq), record.owner)
     model.work.openUnsafe()

@@ -246,16 +246,24 @@ const performNext = Effect.fnUntraced(function* (state: TinkerState, model: Tink
   const isDone = saved !== undefined && isFinal(request.kind, saved)
   const outcome = isDone ? saved.outcome : yield* outcomeOf(state, model, request)
   const changesState = request.kind === "optim_step" || request.kind === "load_weights"
-  if (!isDone)
-    yield* Effect.catch(ModelFiles.writeResult(files, id, seq, { digest: request.digest, outcome }), ({ message }) =>
-      // A failure that cannot be written must not become a success after a restart. Anything else would have the same outcome.
-      Effect.andThen(
-        Effect.logWarning(message),
-        outcome._tag === "Failed" ? Effect.ignore(ModelFiles.removeRequest(files, id, seq)) : Effect.void,
-      ),
-    )
-  if (changesState && outcome._tag !== "Failed")
-    yield* Effect.catch(ModelFiles.tidyModel(files, id, seq), ({ message }) => Effect.logWarning(message))
+  const isFailure = outcome._tag === "Failed"
+  const isWritten =
+    isDone ||
+    (yield* Effect.matchEffect(ModelFiles.writeResult(files, id, seq, { digest: request.digest, outcome }), {
+      onFailure: ({ message }) => Effect.as(Effect.logWarning(message), false),
+      onSuccess: () => Effect.succeed(true),
+    }))
+  const isUpdate = changesState && !isFailure
+  // A failure that cannot be written must not become a success after a restart. Anything else would have the same outcome.
+  const needsNoRepetition = isWritten ? isFinal(request.kind, { digest: request.digest, outcome }) : isFailure
+  const tidy = Effect.gen(function* () {
+    if (isWritten) yield* ModelFiles.removeOldResult(files, id, seq)
+    if (isUpdate) yield* ModelFiles.tidyModel(files, id, seq)
+    else if (needsNoRepetition) yield* ModelFiles.removeRequest(files, id, seq)
+  })
+  yield* Effect.catch(tidy, ({ message }) => Effect.logWarning(message))
+  if (isUpdate) for (const one of model.onDisk.keys()) if (one <= seq) model.onDisk.delete(one)
+  if (needsNoRepetition) model.onDisk.delete(seq)
   return outcome
 })
 

@@ -43,14 +43,21 @@ export const readSessions = Effect.fnUntraced(function* (files: FileTree) {
   return { sessions, count: sessions.reduce((most, { id }) => Math.max(most, numberOf(id)), 0) }
 })
 
-/** Creates a session. Of too many, the oldest one without a model is forgotten. */
+/**
+ * Creates a session. Of too many, the oldest one without a model is forgotten, of the API key that has the most of them: so no key
+ * takes the sessions of another.
+ */
 export const createSession = Effect.fnUntraced(function* (state: TinkerState, owner: string) {
   const { sessions, files, limits, models } = state
   const session: Session = { id: `session-${++state.sessionCount}`, owner, samplers: new Map() }
   yield* saveSession(files, session)
   sessions.set(session.id, session)
   const used = new Set([...models.values()].map(({ record }) => record.session))
-  const oldest = [...sessions.keys()].find((id) => !used.has(id))
+  const unused = [...sessions.values()].filter(({ id }) => !used.has(id))
+  const counts = new Map<string, number>()
+  for (const one of unused) counts.set(one.owner, (counts.get(one.owner) ?? 0) + 1)
+  const [most] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one))
+  const oldest = unused.find((one) => one.owner === most)?.id
   if (sessions.size > limits.sessions && oldest !== undefined) {
     sessions.delete(oldest)
     yield* files.remove(fileOf(oldest))

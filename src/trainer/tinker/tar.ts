@@ -1,22 +1,26 @@
-/** Writes tar archives in the format `ustar`, which all programs read. */
-import { joined } from "../../base/config/bytes.ts"
+/**
+ * Writes tar archives in the format `ustar`, which all programs read. An archive is, for each file, its header, its bytes and
+ * its padding, and then the end. Files have no times and owners, so the same files give the same archive.
+ */
 import { utf8 } from "../../base/config/utf8.ts"
 
-interface TarFile {
+interface TarEntry {
   /** The name, at most 100 bytes. */
   readonly name: string
-  readonly bytes: Uint8Array
+  /** The number of bytes of the file. */
+  readonly size: number
 }
 
 const blockSize = 512
 
-const headerOf = ({ name, bytes }: TarFile): Uint8Array => {
+/** Returns the bytes before a file. */
+export const headerOf = ({ name, size }: TarEntry): Uint8Array => {
   const header = new Uint8Array(blockSize)
   const write = (at: number, text: string): void => header.set(utf8.encode(text), at)
   const octal = (value: number, digits: number): string => value.toString(8).padStart(digits, "0")
   write(0, name)
   write(100, `${octal(0o644, 7)}\0${octal(0, 7)}\0${octal(0, 7)}\0`)
-  write(124, `${octal(bytes.length, 11)}\0${octal(0, 11)}\0`)
+  write(124, `${octal(size, 11)}\0${octal(0, 11)}\0`)
   // The checksum is the sum of all bytes, with spaces in its own place.
   write(148, "        0")
   write(257, "ustar\u000000")
@@ -25,12 +29,9 @@ const headerOf = ({ name, bytes }: TarFile): Uint8Array => {
   return header
 }
 
-/** Returns the archive of some files. Files have no times and owners, so the same files give the same archive. */
-export const tarOf = (files: ReadonlyArray<TarFile>): Uint8Array =>
-  joined([
-    ...files.flatMap((file) => {
-      const padding = new Uint8Array((blockSize - (file.bytes.length % blockSize)) % blockSize)
-      return [headerOf(file), file.bytes, padding]
-    }),
-    new Uint8Array(2 * blockSize),
-  ])
+/** Returns the zeros after a file, up to the next block. */
+export const paddingOf = ({ size }: Pick<TarEntry, "size">): Uint8Array =>
+  new Uint8Array((blockSize - (size % blockSize)) % blockSize)
+
+/** Returns the end of an archive. */
+export const endOfArchive = (): Uint8Array => new Uint8Array(2 * blockSize)

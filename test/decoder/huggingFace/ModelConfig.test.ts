@@ -142,7 +142,12 @@ describe("the config of a Hugging Face model", () => {
     ["qwen3-moe", "mlp_only_layers", [0], "mlp_only_layers: expected [], found 0"],
     ["qwen3-moe", "decoder_sparse_step", 2, "decoder_sparse_step: expected 1, found 2"],
     ["qwen3-moe", "num_experts_per_tok", 7, "experts.per_token: expected at most the number of experts, 6"],
-    ["qwen3-moe", "num_experts", 2 ** 20, "experts.count: expected at most 32768, as 2 layers have at most 65536 experts"],
+    [
+      "qwen3-moe",
+      "num_experts",
+      2 ** 20,
+      "experts.count: expected at most 32768, as 2 layers have at most 65536 experts",
+    ],
     ["mistral", "sliding_window", "8", `sliding_window: expected number | null, found "8"`],
     ["smollm3", "no_rope_layers", [1], "no_rope_layers: expected 0 or 1 for each of the 4 layers, found 1 numbers"],
     ["olmo2", "hidden_act", "gelu", `hidden_act: expected silu, found "gelu"`],

@@ -15,6 +15,7 @@ import { linkAttacks } from "./links.ts"
 import { pageAttacks } from "./page.ts"
 import { parserAttacks } from "./parsers.ts"
 import { serverAttacks } from "./servers.ts"
+import { closeTinker, tinkerAttacks } from "./tinker.ts"
 import { tokenizerAttacks } from "./tokenizers.ts"
 import { weightAttacks } from "./weights.ts"
 import { must, type Proof } from "../Proof.ts"
@@ -27,6 +28,7 @@ const attacks: ReadonlyArray<Attack> = [
   ...pageAttacks,
   ...parserAttacks,
   ...serverAttacks,
+  ...tinkerAttacks,
   ...tokenizerAttacks,
   ...weightAttacks,
 ]
@@ -54,6 +56,7 @@ export const attackProofs: ReadonlyArray<Proof> = [
         const result = await attempt(attack, join(folder, String(index)))
         if (result !== undefined) succeeded.push(result)
       }
+      await closeTinker()
       must(succeeded.length === 0, succeeded.join("\n"))
       const doors = new Set(attacks.map(({ door }) => door))
       return `${attacks.length} attacks on ${doors.size} doors held off`

@@ -178,6 +178,63 @@ describe("a Tinker server", () => {
       assert.match((await sample(Array.from({ length: 65 }, (_, at) => `${at}`))).body.param, /stop/)
     }))
 
+  it("keeps the requests of a model on disk within a limit, until an update makes room", () =>
+    serving(
+      async (client) => {
+        const { model } = await newModel(client)
+        const send = (path: string, seq: number) => client.post(path, lossBody(model, seq, [datum([0, 1, 2])]))
+        for (let seq = 1; seq <= 5; seq++) {
+          await client.done("/forward", lossBody(model, seq, [datum([0, 1, 2])]))
+        }
+        for (let seq = 6; seq <= 8; seq++) assert.strictEqual((await send("/forward_backward", seq)).status, 200)
+        const refused = await send("/forward_backward", 9)
+        assert.deepStrictEqual([refused.status, refused.body.code], [403, "quota_exceeded"])
+        assert.strictEqual((await client.done("/optim_step", stepBody(model, 9))).metrics["step:max"], 1)
+        assert.strictEqual((await send("/forward_backward", 10)).status, 200)
+        await client.post("/retrieve_future", { request_id: `${model}/10` })
+      },
+      { limits: { requestsOnDisk: 3 } },
+    ))
+
+  it("refuses bodies while the others of the same API key take all room", () =>
+    serving(
+      async (client) => {
+        const { model } = await newModel(client)
+        const answer = await client.post("/asample", { model, padding: "x".repeat(1000) })
+        assert.strictEqual(answer.status, 429)
+        const settings = await client.post("/optim_step", { model, padding: "x".repeat(2 ** 20) })
+        assert.strictEqual(settings.status, 413)
+      },
+      { limits: { bodiesOfKey: 800 } },
+    ))
+
+  it("forgets outcomes and sessions of the API key that has most of them, not those of others", () =>
+    serving(
+      async (client) => {
+        const as = (key: string) => ({ "x-api-key": key })
+        const begin = async (key: string) => String((await client.post("/create_session", {}, as(key))).body.session_id)
+        const prompt = { chunks: [{ tokens: [1, 2] }] }
+        const sample = { base_model: "base", prompt, sampling_params: { max_tokens: 1 } }
+        const sampled = async (key: string) => {
+          const { body } = await client.post("/asample", sample, as(key))
+          await client.post("/retrieve_future", body, as(key))
+          return { request_id: String(body.request_id) }
+        }
+        const session = await begin("tml-a")
+        const outcome = await sampled("tml-a")
+        const first = await sampled("tml-b")
+        for (let at = 0; at < 5; at++) {
+          await begin("tml-b")
+          await sampled("tml-b")
+        }
+        assert.strictEqual((await client.post("/retrieve_future", outcome, as("tml-a"))).status, 200)
+        assert.strictEqual((await client.post("/retrieve_future", first, as("tml-b"))).status, 410)
+        const heartbeat = await client.post("/session_heartbeat", { session_id: session }, as("tml-a"))
+        assert.strictEqual(heartbeat.status, 200)
+      },
+      { keys: { alice: "tml-a", bob: "tml-b" }, limits: { outcomes: 3, sessions: 3 } },
+    ))
+
   it("keeps clients with other API keys apart", () =>
     serving(
       async (client) => {

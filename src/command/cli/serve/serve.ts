@@ -29,7 +29,10 @@ export const serve = subcommand(
     if (typed === "") return yield* usageError("--api-key: expected a text, found an empty one")
     const apiKey =
       typed ??
-      (isLoopback(input.host) ? undefined : `${input.tinker ? "tml-" : ""}${randomBytes(18).toString("base64url")}`)
+      // With keys for Tinker's clients, nobody without a key may sample from their weights by OpenAI's protocol.
+      (isLoopback(input.host) && Option.isNone(input.tinkerKeys)
+        ? undefined
+        : `${input.tinker ? "tml-" : ""}${randomBytes(18).toString("base64url")}`)
     // The server and the model are loaded only here, so that the other subcommands start fast.
     const { serveModel } = yield* Effect.promise(() => import("./serveModel.ts"))
     yield* Effect.scoped(Effect.provide(serveModel(input, apiKey), backend(input.backend, options)))

@@ -172,6 +172,12 @@ const writeSynced = (folder: DiskFolder, file: string, contents: Contents) =>
 
 const erase = (folder: DiskFolder, file: string) => folder.fs.remove(file, { recursive: true, force: true })
 
+/** Removes a temporary file or folder if what makes it, or puts it into place, fails. */
+const cleaned =
+  (folder: DiskFolder, temporary: string) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.onError(effect, () => Effect.ignore(erase(folder, temporary)))
+
 /** Writes a new file. If something has its name, which may be a link to a file elsewhere, removes that and tries again. */
 const replacing = <A, R>(folder: DiskFolder, file: string, write: Effect.Effect<A, PlatformError.PlatformError, R>) =>
   Effect.catchReason(write, "PlatformError", "AlreadyExists", () => Effect.andThen(erase(folder, file), write))
@@ -230,7 +236,7 @@ const writeFile = Effect.fnUntraced(function* (
   const write = durable ? writeSynced(folder, temporary, bytes) : folder.fs.writeFile(temporary, bytes, { flag: "wx" })
   yield* inFolder(folder, final, replacing(folder, temporary, write)).pipe(
     Effect.andThen(folder.fs.rename(temporary, final)),
-    Effect.onError(() => Effect.ignore(erase(folder, temporary))),
+    cleaned(folder, temporary),
   )
   if (durable) yield* syncDirectory(folder, folder.path.dirname(final))
 })
@@ -261,21 +267,20 @@ const writeFolder = Effect.fnUntraced(function* (
 ) {
   const final = at(folder, relative)
   const temporary = temporaryOf(folder, final)
-  const cleaned = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.onError(effect, () => Effect.ignore(erase(folder, temporary)))
+  const placing = cleaned(folder, temporary)
   yield* inFolder(folder, final, replacing(folder, temporary, folder.fs.makeDirectory(temporary)))
   yield* writeAll(folder, temporary, files).pipe(
     Effect.andThen(Effect.suspend(() => writeAll(folder, temporary, last()))),
-    cleaned,
+    placing,
   )
   yield* syncDirectory(folder, temporary)
   const replaces = yield* folder.fs.exists(final)
   const old = hidden(folder, final, "old")
   if (replaces) {
     yield* erase(folder, old)
-    yield* cleaned(folder.fs.rename(final, old))
+    yield* placing(folder.fs.rename(final, old))
   }
-  yield* cleaned(folder.fs.rename(temporary, final))
+  yield* placing(folder.fs.rename(temporary, final))
   yield* syncDirectory(folder, folder.path.dirname(final))
   if (replaces) yield* erase(folder, old)
 })
@@ -286,7 +291,7 @@ const makeLink = Effect.fnUntraced(
     const final = at(folder, relative)
     const temporary = temporaryOf(folder, final)
     yield* replacing(folder, temporary, folder.fs.symlink(target, temporary))
-    yield* folder.fs.rename(temporary, final)
+    yield* cleaned(folder, temporary)(folder.fs.rename(temporary, final))
     yield* syncDirectory(folder, folder.path.dirname(final))
   },
   // Links may be refused by file systems, or by Windows without the privilege. Readers then use `latest.json`.

@@ -136,6 +136,9 @@ describe("a run that a second process takes over while the first one lives", () 
       yield* takeFence(directory, "process 2")
       yield* Effect.flip(Effect.forEach(["a.log", "b.log"], append, { concurrency: "unbounded" }))
       assert.strictEqual(yield* tree.readText("a.log"), "1\n1\n")
+      yield* Effect.flip(tree.link("latest", "a.log"))
+      const temporary = (yield* fs.readDirectory(directory)).filter((name) => name.endsWith(".tmp"))
+      assert.deepStrictEqual(temporary, [])
     }).pipe(Effect.provide(disk)),
   )
 

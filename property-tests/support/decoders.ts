@@ -23,23 +23,79 @@ const scaling = fc.oneof(
   }),
 )
 
+/** The largest number of layers that `configs` draws. */
+const mostLayers = 2
+
+const ropes = fc.record({ theta: fc.constantFrom(100, 10_000, 500_000), scaling })
+
+/** The options of the families that differ from Llama, each drawn alone. A key that is undefined is left out. */
+const variants = fc.record({
+  norm: fc.constantFrom(undefined, "rms" as const, "rmsPlusOne" as const, "layer" as const),
+  normPlaces: fc.constantFrom(undefined, "before" as const, "after" as const, "both" as const),
+  queryKeyNorm: fc.constantFrom(undefined, "head" as const, "all" as const),
+  // Windows of one token up to more than any sequence of the laws has, and layers without rotary embeddings.
+  attention: fc.option(
+    fc.array(fc.record({ window: fc.constantFrom(null, 1, 2, 3, 5, 40), rope: fc.option(ropes) }), {
+      minLength: mostLayers,
+      maxLength: mostLayers,
+    }),
+    { nil: undefined },
+  ),
+  scoreScale: fc.constantFrom(undefined, 0.25, 1),
+  scoreCap: fc.constantFrom(undefined, 0.5, 20),
+  logitCap: fc.constantFrom(undefined, 1, 30),
+  embeddingScale: fc.constantFrom(undefined, 3),
+  learnedPositions: fc.constantFrom(undefined, false, true),
+  activation: fc.constantFrom(undefined, "silu" as const, "gelu" as const),
+  gated: fc.constantFrom(undefined, true, false),
+  experts: fc.option(
+    fc
+      .record({
+        count: fc.integer({ min: 1, max: 4 }),
+        perToken: fc.integer({ min: 1, max: 4 }),
+        units: fc.integer({ min: 1, max: 5 }),
+        normalised: fc.boolean(),
+      })
+      .map((experts) => ({ ...experts, perToken: Math.min(experts.perToken, experts.count) })),
+    { nil: undefined },
+  ),
+})
+
 export const configs: fc.Arbitrary<Decoder.DecoderConfig> = fc
   .record({
     architecture: fc.constantFrom("llama" as const, "qwen2" as const),
     vocabSize: fc.integer({ min: 2, max: 23 }),
     hiddenSize: fc.integer({ min: 1, max: 17 }),
     intermediateSize: fc.integer({ min: 1, max: 13 }),
-    layers: fc.integer({ min: 1, max: 2 }),
+    layers: fc.integer({ min: 1, max: mostLayers }),
     keyValueHeads: fc.integer({ min: 1, max: 3 }),
     group: fc.integer({ min: 1, max: 3 }),
     headDim: fc.constantFrom(2, 4, 6, 8),
     maxPositions: fc.constant(64),
     rmsNormEpsilon: fc.constantFrom(1e-5, 1e-6),
-    rope: fc.record({ theta: fc.constantFrom(100, 10_000, 500_000), scaling }),
+    rope: ropes,
     biases: fc.record({ qkv: fc.boolean(), output: fc.boolean(), mlp: fc.boolean() }),
     tiedEmbeddings: fc.boolean(),
+    variant: variants,
   })
-  .map(({ group, ...config }) => ({ ...config, heads: group * config.keyValueHeads }))
+  .map(({ group, variant, ...config }) => ({
+    ...config,
+    heads: group * config.keyValueHeads,
+    ...variantOf(variant, config.layers),
+  }))
+
+type Variant = typeof variants extends fc.Arbitrary<infer A> ? A : never
+
+/** Tells whether a norm divides by something that is often near zero, which makes the rounding before it larger. */
+const isAmplifying = ({ norm, normPlaces = "before" }: Omit<Variant, "attention">): boolean =>
+  norm === "layer" || normPlaces !== "before"
+
+/** Leaves out the options that are undefined, and the attention of layers that the decoder lacks. */
+const variantOf = ({ attention, ...rest }: Variant, layers: number): Partial<Decoder.DecoderConfig> => {
+  const all = { ...rest, attention: attention?.slice(0, layers) }
+  const used = Record.filter(all, (value) => value !== undefined)
+  return isAmplifying(rest) ? { ...used, rmsNormEpsilon: 0.01 } : used
+}
 
 /** Parameters in single precision, as programs take them. */
 export type NamedArrays = Readonly<Record<string, NamedArray>>

@@ -73,7 +73,7 @@ def ppo(settings, envs):
         "clip_range_vf": settings["clip"] if settings["clip_value"] else None,
         "normalize_advantage": settings["normalize_advantages"],
         "ent_coef": settings["entropy_coefficient"],
-        # Here the critic's error is the squared error, there it is half of it.
+        # The critic's error is the squared error in Stable-Baselines3, and half of it in the settings.
         "vf_coef": settings["value_coefficient"] / 2,
         "max_grad_norm": settings["max_grad_norm"],
         "policy_kwargs": {

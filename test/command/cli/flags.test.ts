@@ -24,6 +24,7 @@ const numbers: Readonly<Record<SubcommandName, Readonly<Record<string, BoundName
     slots: "tokenRows",
     "page-size": "page",
     "max-requests": "requests",
+    seed: "seed",
   },
   gateway: { port: "port", "max-sessions": "atOnce", "max-calls": "entries", "idle-seconds": "count" },
   openenv: { port: "port", sessions: "atOnce", "idle-seconds": "count", seed: "seed" },

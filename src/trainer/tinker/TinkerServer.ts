@@ -91,6 +91,7 @@ const openState = Effect.fnUntraced(function* (options: TinkerServerOptions) {
     samplers: yield* makeSamplers({ engine, baseName, config, shape, slots, files }),
     futures: makeFutures({ outcomes: limits.outcomes, numbers: limits.outcomeNumbers }),
     limits,
+    hasKeys: options.keys.length > 0,
     models: new Map(),
     creating: yield* Semaphore.make(1),
     sessions: new Map(saved.sessions.map((session) => [session.id, session])),

@@ -97,6 +97,8 @@ export interface TinkerState {
   readonly samplers: Samplers
   readonly futures: Futures
   readonly limits: TinkerLimits
+  /** Whether clients have keys of their own. */
+  readonly hasKeys: boolean
   readonly models: Map<string, TinkerModel>
   /** One model is created at a time. */
   readonly creating: Semaphore.Semaphore
@@ -112,6 +114,13 @@ export interface TinkerState {
   /** Models and requests in progress end with this scope. */
   readonly scope: Scope.Scope
 }
+
+/**
+ * Returns who takes a turn at the programs: the API key, so that one with many sessions gets no more time than another; without
+ * keys, the session.
+ */
+export const clientOf = ({ hasKeys }: Pick<TinkerState, "hasKeys">, owner: string, session: string): string =>
+  hasKeys ? owner : session
 
 export const requestIdOf = (model: string, seq: number): string => `${model}/${seq}`
 

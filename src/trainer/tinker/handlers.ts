@@ -16,7 +16,7 @@ import type { RequestBody } from "./requestBody.ts"
 import { jsonIn } from "./requestBody.ts"
 import { performSample } from "./sampling.ts"
 import { createSession, saveSession } from "./sessions.ts"
-import { findModel, findSession, requestIdOf, type TinkerModel, type TinkerState } from "./TinkerState.ts"
+import { clientOf, findModel, findSession, requestIdOf, type TinkerModel, type TinkerState } from "./TinkerState.ts"
 
 /** A request whose key was checked. */
 export interface TinkerRequest {
@@ -202,7 +202,7 @@ export const sample = Effect.fnUntraced(function* (request: TinkerRequest) {
     })
   const id = numbered ?? `sample-${++state.unnumberedSamples}`
   futures.ensure(id, owner)
-  const client = found?.session.id ?? owner
+  const client = clientOf(state, owner, found?.session.id ?? owner)
   const work = performSample(state, { body, path, client, seedPath: id })
   yield* Effect.forkIn(
     state.samplesInProgress.counting(

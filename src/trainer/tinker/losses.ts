@@ -8,7 +8,7 @@ import { rowOf } from "./AdapterInTraining.ts"
 import { checkLossRequest, DatumProblem, type Datum, type LossRequest } from "./Datum.ts"
 import { lossOfToken } from "./lossFunctions.ts"
 import type { AddressedLossRequest } from "./protobufBodies.ts"
-import type { TinkerModel, TinkerState } from "./TinkerState.ts"
+import { clientOf, type TinkerModel, type TinkerState } from "./TinkerState.ts"
 import { placeData } from "./windows.ts"
 
 /** Sums up the loss of an example, from the log-probabilities of its targets. */
@@ -51,11 +51,13 @@ const notFinite =
 
 /** Computes the log-probabilities of a request's targets and, unless only the forward pass is needed, adds its gradient. */
 const compute = Effect.fnUntraced(function* (
-  { programs, turns }: TinkerState,
+  state: TinkerState,
   { record, adapter }: TinkerModel,
   request: LossRequest,
   { forwardOnly }: Pick<AddressedLossRequest, "forwardOnly">,
 ) {
+  const { programs, turns } = state
+  const client = clientOf(state, record.owner, record.session)
   const { data } = request
   const results: Array<Float32Array> = []
   /** The gradient of this request, which is added only as a whole. */
@@ -71,7 +73,7 @@ const compute = Effect.fnUntraced(function* (
       for (const { index, start } of batch.placed) results[index] = all.slice(start, start + data[index].tokens.length)
       return isUsable
     })
-    if (!(yield* turns.inTurn(record.session, taken))) return undefined
+    if (!(yield* turns.inTurn(client, taken))) return undefined
   }
   return { results, total }
 })

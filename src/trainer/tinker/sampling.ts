@@ -153,6 +153,9 @@ export const performSample = (state: TinkerState, request: SampleRequest): Effec
       if (error instanceof ApiError) return Effect.succeed(outcomeOfRefusal(error))
       if (error instanceof EngineError && fromEngine(error).status < 500)
         return Effect.succeed(outcomeOfRefusal(fromEngine(error)))
+      // Only the client that trained these weights can change them, so it learns what is wrong.
+      if (error instanceof EngineError && error.reason === "notFinite" && request.path !== null)
+        return Effect.succeed(failedBy("user", error.message))
       const shown = failedBy("server", "the server could not sample; its log says why")
       return Effect.as(Effect.logError(`sampling: ${error.message}`), shown)
     }),

@@ -1,5 +1,6 @@
 import { zstdCompressSync } from "node:zlib"
 import { afterAll, assert, describe, it } from "vitest"
+import { clientOf } from "../../../src/trainer/tinker/TinkerState.ts"
 import {
   closeShared,
   datum,
@@ -177,6 +178,32 @@ describe("a Tinker server", () => {
       assert.match((await sample(["x".repeat(2000)])).body.param, /stop/)
       assert.match((await sample(Array.from({ length: 65 }, (_, at) => `${at}`))).body.param, /stop/)
     }))
+
+  it("tells a client that its own weights are not usable, and samples from others as before", () =>
+    serving(async (client) => {
+      const { model } = await newModel(client)
+      const prompt = { chunks: [{ tokens: [1, 2, 3] }] }
+      const sample = (weights: object) =>
+        client.done("/asample", { ...weights, prompt, num_samples: 4, sampling_params: { max_tokens: 8, seed: 1 } })
+      const before = await sample({ base_model: "base" })
+      for (const [seq, rate] of [
+        [1, 0.01],
+        [3, 1e22],
+      ] as const) {
+        await client.done("/forward_backward", lossBody(model, seq, [datum([1, 2, 3, 0])]))
+        await client.done("/optim_step", stepBody(model, seq + 1, rate))
+      }
+      await client.done("/save_weights_for_sampler", { model_id: model, seq_id: 5, path: "infinite" })
+      const outcome = await sample({ model_path: `tinker://${model}/sampler_weights/infinite` })
+      assert.strictEqual(outcome.category, "user")
+      assert.match(outcome.error, /expected finite logits/)
+      assert.deepStrictEqual(await sample({ base_model: "base" }), before)
+    }))
+
+  it("gives turns to API keys, and to sessions if there are none", () => {
+    assert.strictEqual(clientOf({ hasKeys: true }, "alice", "session-1"), "alice")
+    assert.strictEqual(clientOf({ hasKeys: false }, "local", "session-1"), "session-1")
+  })
 
   it("keeps the requests of a model on disk within a limit, until an update makes room", () =>
     serving(

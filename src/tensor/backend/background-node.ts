@@ -115,8 +115,12 @@ const replace = (group: LoadedGroup, replacing: Replacing): Effect.Effect<void, 
     const { memory, options, runs, specs } = group
     const compiled = moduleOf(specs, { ...options, lanes: compiler.lanes }, kept)
     const { constants, programs, state } = compiled
+    const list = Object.values(specs)
+      .map(({ name }) => name)
+      .join(", ")
     if (!isDeepStrictEqual([programs, state], [group.compiled.programs, group.compiled.state]))
       return yield* unavailable("the programs for wider vectors have another plan of memory")
+    yield* Effect.logInfo(`${list} on wasm until machine code of ${compiler.command.join(" ")} is ready`)
     const file = yield* libraryIn({ compiled, memory: new Uint8Array(memory.buffer) }, replacing)
     const isReplaced = yield* group.replace(
       yield* functionsIn(file, compiled, { load, memory: memory.buffer }),
@@ -124,9 +128,8 @@ const replace = (group: LoadedGroup, replacing: Replacing): Effect.Effect<void, 
     )
     if (!isReplaced) return
     const before = Object.values(runs).reduce((sum, count) => sum + count, 0)
-    const list = Object.values(specs).map(({ name }) => name)
     const how = `machine code of ${compiler.command.join(" ")}, with vectors of ${32 * compiler.lanes} bits`
-    yield* Effect.logInfo(`${list.join(", ")} on ${how} from here on, after ${before} runs on wasm; no result changes`)
+    yield* Effect.logInfo(`${list} on ${how} from here on, after ${before} runs on wasm; no result changes`)
   })
 
 /** Has another process compile a module and check it. Returns the path of the library. */

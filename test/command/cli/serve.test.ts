@@ -93,6 +93,17 @@ describe("effect serve", () => {
       assert.include(stderr(), "serving tiny; stop with Ctrl-C")
     }).then(() => {}))
 
+  it("prints with --tinker where clients of Tinker find it", () =>
+    withFolder((folder) =>
+      serving([model, ...small, "--name", "tiny", "--tinker", "--tinker-dir", folder], async ({ stderr }) => {
+        const [, address] =
+          /^for Tinker's clients: TINKER_BASE_URL=(\S+) TINKER_API_KEY=tml-local$/m.exec(stderr()) ?? []
+        const answer = await fetch(`${address}/api/v1/get_server_capabilities`)
+        const models = [{ model_name: "tiny", max_context_length: 64 }]
+        assert.deepStrictEqual(await answer.json(), { supported_models: models })
+      }),
+    ).then(() => {}))
+
   it("loads each broadcast of a run, and skips one that is broken", () =>
     withFolder(async (folder) => {
       const run = join(folder, "run_a")

@@ -23,12 +23,20 @@ import {
 
 const isAvailable = await hasNative()
 
-/** Computes until the background logs a line, and five runs more. Returns the line, and what was computed. */
+/** The line that announces a compilation. The line after it says how that ended. */
+const announced = /^layer on wasm until machine code of .+ is ready$/
+
+/** Computes until the background logs how a compilation ended, and five runs more. Returns the line, and what was computed. */
 const computedBeside = (caches: string, variables: Readonly<Record<string, string>> = {}, threads?: Wasm.Threads) =>
   Effect.gen(function* () {
     const { improve, opened } = background({ caches, limits: usualLimits, patience: { seconds: 0.01, computed: 0 } })
     const line = yield* Deferred.make<string>()
-    const logger = Logger.make(({ message }) => void Deferred.doneUnsafe(line, Effect.succeed(String(message))))
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => {
+      const text = String(message)
+      lines.push(text)
+      if (!announced.test(text)) Deferred.doneUnsafe(line, Effect.succeed(text))
+    })
     const { feeds, read, results, runSync, write } = yield* Wasm.make({ ...plainModules, opened }, threads).compile(
       layerProgram(33, 12, 20),
     )
@@ -46,6 +54,7 @@ const computedBeside = (caches: string, variables: Readonly<Record<string, strin
     const said = yield* Effect.raceFirst(Deferred.await(line), computing)
     for (let more = 0; more < 5; more++) compute()
     yield* Fiber.interrupt(improving)
+    assert.match(lines[0], announced)
     return { line: said, runs, bits: [Array.from(results["sum"]), Array.from(yield* read("w"))] }
   }).pipe(Effect.scoped)
 

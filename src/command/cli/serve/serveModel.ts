@@ -22,7 +22,7 @@ import { checkSizes } from "./checkSizes.ts"
 import { exampleRequest } from "./exampleRequest.ts"
 import { modelToServe } from "./modelToServe.ts"
 import type { ServeFlags } from "./flags.ts"
-import { checkTinker, tinkerRank, withTinker } from "./tinker.ts"
+import { checkTinker, tinkerRank, tinkerVariables, withTinker } from "./tinker.ts"
 import { openTrained, trainedModel } from "./trainedModel.ts"
 
 export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
@@ -172,14 +172,12 @@ interface ServerAddress {
 }
 
 /** Prints the server's address, and an example of a command that sends a request. */
-const announce = Effect.fnUntraced(function* (
-  { host, json }: ServeFlags,
-  model: OpenedDecoder,
-  address: ServerAddress,
-) {
+const announce = Effect.fnUntraced(function* (input: ServeFlags, model: OpenedDecoder, address: ServerAddress) {
+  const { host, json, tinker } = input
   const { port, apiKey, trainer } = address
   const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
-  const url = `http://${shown}:${port}/v1`
+  const origin = `http://${shown}:${port}`
+  const url = `${origin}/v1`
   const models = yield* model.engine.models
   const names = models.map(({ name }) => name)
   if (json) {
@@ -196,5 +194,6 @@ const announce = Effect.fnUntraced(function* (
   const example = ["curl", `${url}/chat/completions`, "-H", "content-type: application/json", ...key, "-d", body]
   if (apiKey !== undefined) yield* writeError(`API key: ${apiKey}\n`)
   yield* writeError(`${quoted(example)}\n`)
+  if (tinker) yield* writeError(`for Tinker's clients: ${tinkerVariables(input, { origin, apiKey })}\n`)
   yield* writeError(`serving ${names.join(", ")}; stop with Ctrl-C\n`)
 })

@@ -71,6 +71,15 @@ const keysOf = (input: ServeFlags, apiKey: Redacted.Redacted | undefined) =>
     onNone: () => Effect.succeed(apiKey === undefined ? [] : [{ name: "main", key: apiKey }]),
   })
 
+/** Returns the variables of the environment with which Tinker's clients find the server. */
+export const tinkerVariables = (
+  { tinkerKeys }: ServeFlags,
+  { origin, apiKey }: { readonly origin: string; readonly apiKey: string | undefined },
+): string => {
+  const key = Option.isSome(tinkerKeys) ? "KEY" : (apiKey ?? "tml-local")
+  return `TINKER_BASE_URL=${origin} TINKER_API_KEY=${key}`
+}
+
 /** Makes the function that adds Tinker's protocol to the server. */
 export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker: TinkerModel) {
   const { model, folder, slots, maxRank, apiKey } = tinker

@@ -154,7 +154,10 @@ export const filesOf = Effect.fnUntraced(function* (
     type,
     { name: modelFiles.adapterWeights.replace(".safetensors", ""), maxShardBytes: Infinity },
   )
-  return { ...contents, [modelFiles.adapterConfig]: utf8.encode(prettyJson(encodeAdapterConfig(config))) }
+  // Others would be matrices of the experts, for programs that find modules by the ends of their names.
+  const own = projectionsOf(decoder)
+  const saved = { ...config, targets: config.targets.filter((target) => own.includes(target)) }
+  return { ...contents, [modelFiles.adapterConfig]: utf8.encode(prettyJson(encodeAdapterConfig(saved))) }
 })
 
 /** Saves an adapter as the folder `folder`, as a whole or not at all. A folder of that name is replaced. */

@@ -1,5 +1,5 @@
 /**
- * Builds decoder transformers (the architectures of Llama and Qwen2) as graphs: the forward pass over packed sequences
+ * Builds decoder transformers (the families that `architectures` lists) as graphs: the forward pass over packed sequences
  * for training, a step with a key-value cache for generating, and adapters (LoRA) for many runs in one graph. Weights
  * have the names and shapes of Hugging Face's files.
  *
@@ -44,6 +44,7 @@ export {
   type Projection,
   projectionName,
   projections,
+  projectionsOf,
   projectionSizes,
   statesOf,
   usualInitializerRange,

@@ -51,8 +51,19 @@ export const projectionSizes = (
   }
 }
 
-/** Lists the projections of a decoder. One without gates lacks `gate_proj`, and experts have matrices of their own. */
-export const projectionsOf = ({ gated = true, experts }: DecoderConfig): ReadonlyArray<Projection> =>
+/**
+ * Lists the projections of a decoder, which can have adapters. One without gates lacks `gate_proj`, and experts have matrices of
+ * their own.
+ *
+ * @example
+ * ```ts
+ * Decoder.projectionsOf(decoderConfig) // q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj
+ * ```
+ */
+export const projectionsOf = ({
+  gated = true,
+  experts,
+}: Pick<DecoderConfig, "gated" | "experts">): ReadonlyArray<Projection> =>
   projections.filter(
     (projection) => (gated || projection !== "gate_proj") && (experts === undefined || moduleOf[projection] !== "mlp"),
   )

@@ -17,6 +17,7 @@ import {
 import { withPlaces } from "../../base/config/places.ts"
 import { isOfThisComputer } from "../../agents/lm/addressTrust.ts"
 import { advantageEstimatorOf } from "../../rl/losses/Losses.ts"
+import { projections, projectionsOf } from "../../decoder/networks/Decoder.ts"
 import type { DecoderConfig } from "../../decoder/networks/DecoderConfig.ts"
 import type { RunOptions } from "../../run/RunOptions.ts"
 import { onlyKnown, permit } from "../../base/trust/Trust.ts"
@@ -163,7 +164,7 @@ const mostNumbers = 2 ** 29
  */
 export const sizeProblems = (
   { width, rows, lora }: MultiRunConfig["trainer"],
-  { hiddenSize, maxPositions }: Pick<DecoderConfig, "hiddenSize" | "maxPositions">,
+  { hiddenSize, maxPositions, ...kinds }: Pick<DecoderConfig, "hiddenSize" | "maxPositions" | "gated" | "experts">,
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   if (width > maxPositions)
@@ -175,6 +176,14 @@ export const sizeProblems = (
     problems.push([
       "trainer.lora.rank",
       `expected at most the model's hidden size (${hiddenSize}), beyond which a rank adds nothing; found ${lora.rank}`,
+    ])
+  const own = projectionsOf(kinds)
+  const missing = lora === null ? [] : lora.targets.filter((target) => !own.includes(target))
+  // The default, all projections, stands for those that the model has.
+  if (lora !== null && missing.length > 0 && projections.some((projection) => !lora.targets.includes(projection)))
+    problems.push([
+      "trainer.lora.targets",
+      `expected some of the model's projections (${own.join(", ")}), found ${missing.join(", ")}`,
     ])
   if (rows * width * hiddenSize > mostNumbers)
     problems.push([

@@ -39,6 +39,9 @@ export interface AdapterInTraining {
 
 const attentionProjections: ReadonlyArray<Decoder.Projection> = ["q_proj", "k_proj", "v_proj", "o_proj"]
 
+/** Tells whether a projection belongs to attention, not to a feed-forward network. */
+export const isOfAttention = (projection: Decoder.Projection): boolean => attentionProjections.includes(projection)
+
 /** Tells whether a model's adapter changes a parameter. */
 const isTrained = (name: string, { trainsAttention, trainsMlp }: AdapterChoice): boolean =>
   attentionProjections.some((projection) => name.includes(`.${projection}.`)) ? trainsAttention : trainsMlp
@@ -77,6 +80,17 @@ export const clearGradient = (adapter: AdapterInTraining): void => {
   adapter.summands = 0
 }
 
+/** Returns a function that sets the numbers, the moments and the number of updates of now again. */
+const undoing = (adapter: AdapterInTraining): (() => void) => {
+  const { steps } = adapter
+  const rows = [adapter.numbers, adapter.first, adapter.second].map((table) => table.row(0))
+  const before = rows.map((row) => row.slice())
+  return () => {
+    rows.forEach((row, at) => row.set(before[at]))
+    adapter.steps = steps
+  }
+}
+
 /** The norm above which squares could overflow. */
 const largestNorm = 1e18
 
@@ -89,15 +103,11 @@ export const updateAdapter = (
   settings: AdamSettings,
 ): { readonly norm: number; readonly undo: () => void } | { readonly problem: string } => {
   const { numbers, first, second, gradient, steps } = adapter
+  const undo = undoing(adapter)
   if (adapter.summands === 0) return { problem: "there is no gradient; send forward_backward before optim_step" }
   const norm = normOf(gradient)
   if (!(norm <= largestNorm)) return { problem: `the gradient has the norm ${norm}; expected at most ${largestNorm}` }
   const rows = [numbers.row(0), first.row(0), second.row(0)]
-  const before = rows.map((row) => row.slice())
-  const undo = (): void => {
-    rows.forEach((row, at) => row.set(before[at]))
-    adapter.steps = steps
-  }
   adamStep({ parameters: rows[0], first: rows[1], second: rows[2], steps }, gradient, settings)
   adapter.steps++
   if (rows.every((row) => Number.isFinite(normOf(row)))) return { norm, undo }
@@ -121,12 +131,15 @@ export const encodeState = ({ numbers, first, second }: AdapterInTraining): Uint
     ]),
   )
 
-/** Sets what `encodeState` has encoded. With `moments: false`, the moments become zeros. Fails if the adapter is another one. */
+/**
+ * Sets what `encodeState` has encoded, and returns a function that undoes it. With `moments: false`, the moments become zeros.
+ * Fails, and changes nothing, if the adapter is another one.
+ */
 export const restoreState = Effect.fnUntraced(function* (
   adapter: AdapterInTraining,
   bytes: Uint8Array,
   { steps, moments }: { readonly steps: number; readonly moments: boolean },
-): Effect.fn.Return<void, TrainerError> {
+): Effect.fn.Return<() => void, TrainerError> {
   const refuse = ({ message }: { readonly message: string }) => TrainerError.at(stateFile, message)
   const tensors = yield* Effect.mapError(
     attempt(() => Safetensors.decode(bytes), FormatError),
@@ -144,7 +157,8 @@ export const restoreState = Effect.fnUntraced(function* (
     parts[part][own] = { shape, data }
   }
   const options = { rank: adapter.choice.rank, alpha }
-  yield* Effect.mapError(
+  const undo = undoing(adapter)
+  const setting = Effect.mapError(
     attempt(() => {
       adapter.numbers.load(0, options, parts.numbers)
       if (!moments) {
@@ -156,6 +170,7 @@ export const restoreState = Effect.fnUntraced(function* (
     }, EngineError),
     refuse,
   )
+  yield* Effect.tapError(setting, () => Effect.sync(undo))
   adapter.steps = moments ? steps : 0
-  clearGradient(adapter)
+  return undo
 })

@@ -21,7 +21,11 @@ export interface LoadedSampler {
   readonly adapter: AdapterRow
 }
 
-interface Entry extends LoadedSampler {
+interface Entry {
+  readonly name: string
+  adapter: AdapterRow
+  /** The number of the request that saved the checkpoint, by which one that was saved again is recognised. */
+  seq: number
   users: number
   lastUse: number
 }
@@ -66,27 +70,31 @@ export const makeSamplers = Effect.fnUntraced(function* (options: SamplersOption
         continue
       }
       loaded.delete(idle[0].name)
-      yield* engine.unloadAdapter(idle[0].name)
+      // A client of the other protocol may have removed it.
+      yield* Effect.ignore(engine.unloadAdapter(idle[0].name))
     }
   })
 
   const load = Effect.fnUntraced(function* (place: CheckpointPlace) {
     const name = addressOf(place)
     const known = loaded.get(name)
-    if (known !== undefined) return known
     const info = yield* infoOf(files, place)
     if (info === undefined)
       return yield* notFound("model_path", `there is no checkpoint ${name}; it may have been deleted`)
+    if (known?.seq === info.seq) return known
     const adapter = yield* Effect.mapError(
       HuggingFaceAdapter.load(files, folderOfCheckpoint(place), config),
       ({ message }) => new ApiError({ status: 500, code: null, param: "model_path", message }),
     )
     const { rank, alpha, tensors } = HuggingFaceAdapter.withTargets(adapter, config, shape.targets)
-    yield* makeRoom
+    // A checkpoint that was saved again replaces its adapter; requests in progress end with the old one.
+    if (known === undefined) yield* makeRoom
     yield* engine.loadAdapter({ name, step: info.steps, adapter: { rank, alpha, tensors } })
     const table = new Decoder.MultiLoRA(config, shape, 1)
     table.load(0, { rank, alpha }, tensors)
-    const entry: Entry = { name, adapter: { row: table.row(0), scaling: table.scalings[0] }, users: 0, lastUse: 0 }
+    const entry = known ?? { name, adapter: { row: table.row(0), scaling: 0 }, seq: info.seq, users: 0, lastUse: 0 }
+    entry.adapter = { row: table.row(0), scaling: table.scalings[0] }
+    entry.seq = info.seq
     loaded.set(name, entry)
     return entry
   })
@@ -111,8 +119,9 @@ export const makeSamplers = Effect.fnUntraced(function* (options: SamplersOption
     base: { name: baseName, adapter: { row: new Float32Array(size), scaling: 0 } },
     using: (place, work) => Effect.acquireUseRelease(take(place), work, give),
     forget: (place) =>
-      Effect.suspend(() =>
-        loaded.delete(addressOf(place)) ? Effect.ignore(engine.unloadAdapter(addressOf(place))) : Effect.void,
-      ),
+      Effect.suspend(() => {
+        freed.openUnsafe()
+        return loaded.delete(addressOf(place)) ? Effect.ignore(engine.unloadAdapter(addressOf(place))) : Effect.void
+      }),
   }
 })

@@ -7,7 +7,7 @@
  * const { app } = yield* makeTinkerServer({ base, baseName: "base", engine, files, unzstd, slots: 8, maxRank: 16, maxLength: 256, seed: 0, keys: [] })
  * ```
  */
-import { Effect, Redacted, type Scope, Semaphore } from "effect"
+import { Clock, Effect, Redacted, type Scope, Semaphore } from "effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerError from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -99,6 +99,7 @@ const openState = Effect.fnUntraced(function* (options: TinkerServerOptions) {
     bodiesInProgress: makeInProgress(),
     sessionCount: saved.count,
     unnumberedSamples: 0,
+    startMillis: yield* Clock.currentTimeMillis,
     scope: yield* Effect.scope,
   }
   for (const record of yield* ModelFiles.readRecords(files))

@@ -76,7 +76,6 @@ export interface TinkerModel {
   readonly repeatedUpTo: number
   /** The number of the last request that a previous process has performed. Requests up to it that are gone had failed. */
   readonly performedUpTo: number
-  lastRequestMillis: number
   isUnloaded: boolean
   /** Opens when a request was accepted. */
   readonly work: Latch.Latch
@@ -111,6 +110,8 @@ export interface TinkerState {
   readonly bodiesInProgress: InProgress
   /** The number of requests to sample without a number of their own. */
   unnumberedSamples: number
+  /** The time at which the server started. Only the ids of requests depend on it. */
+  readonly startMillis: number
   /** Models and requests in progress end with this scope. */
   readonly scope: Scope.Scope
 }
@@ -123,6 +124,10 @@ export const clientOf = ({ hasKeys }: Pick<TinkerState, "hasKeys">, owner: strin
   hasKeys ? owner : session
 
 export const requestIdOf = (model: string, seq: number): string => `${model}/${seq}`
+
+/** Returns the number of the request for which a model waits; undefined if it has its next request. */
+export const missingSeq = ({ lastSeq, pending, performedUpTo }: TinkerModel): number | undefined =>
+  pending.has(lastSeq + 1) || lastSeq < performedUpTo ? undefined : lastSeq + 1
 
 /** Returns a loaded model of an owner. Models of others look as if they did not exist. */
 export const findModel = ({ models }: TinkerState, id: string, owner: string) => {

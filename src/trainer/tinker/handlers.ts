@@ -16,7 +16,15 @@ import type { RequestBody } from "./requestBody.ts"
 import { jsonIn } from "./requestBody.ts"
 import { performSample } from "./sampling.ts"
 import { createSession, saveSession } from "./sessions.ts"
-import { clientOf, findModel, findSession, requestIdOf, type TinkerModel, type TinkerState } from "./TinkerState.ts"
+import {
+  clientOf,
+  findModel,
+  findSession,
+  missingSeq,
+  requestIdOf,
+  type TinkerModel,
+  type TinkerState,
+} from "./TinkerState.ts"
 
 /** A request whose key was checked. */
 export interface TinkerRequest {
@@ -200,10 +208,12 @@ export const sample = Effect.fnUntraced(function* (request: TinkerRequest) {
       param: null,
       message: `this API key waits for ${state.samplesInProgress.of(owner)} samples; try again later`,
     })
-  const id = numbered ?? `sample-${++state.unnumberedSamples}`
+  const seedPath = numbered ?? `sample-${++state.unnumberedSamples}`
+  // Outcomes of samples do not survive the process, so another process must not use the same id.
+  const id = numbered ?? `${state.startMillis}-${seedPath}`
   futures.ensure(id, owner)
   const client = clientOf(state, owner, found?.session.id ?? owner)
-  const work = performSample(state, { body, path, client, seedPath: id })
+  const work = performSample(state, { body, path, client, seedPath })
   yield* Effect.forkIn(
     state.samplesInProgress.counting(
       owner,
@@ -243,6 +253,16 @@ const gone = new ApiError({
   message: "request_id: there is no such request, or its outcome expired; send the request again",
 })
 
+/** Tells a client why a request has no outcome yet. */
+const reasonToWait = ({ models, turns }: TinkerState, id: string): string => {
+  const [, name = "", number] = /^([\w-]+)\/(\d+)$/.exec(id) ?? []
+  const model = models.get(name)
+  const missing = model === undefined ? undefined : missingSeq(model)
+  return missing !== undefined && missing < Number(number)
+    ? `the request of this model with seq_id ${missing} has not arrived; the later ones wait for it`
+    : `${turns.waiting()} pieces of work wait for their turn`
+}
+
 export const retrieve = Effect.fnUntraced(function* (request: TinkerRequest) {
   const { state, owner } = request
   const { headers } = yield* HttpServerRequest.HttpServerRequest
@@ -252,7 +272,7 @@ export const retrieve = Effect.fnUntraced(function* (request: TinkerRequest) {
   const outcome = future === undefined ? yield* savedOutcome(request, request_id) : yield* awaited(future, patience)
   if (outcome === undefined && future === undefined) return yield* gone
   if (outcome === undefined) {
-    const reason = `${state.turns.waiting()} pieces of work wait for their turn`
+    const reason = reasonToWait(state, request_id)
     return json({ type: "try_again", request_id, queue_state: "active", queue_state_reason: reason }, 408)
   }
   return outcomeResponse(outcome, /application\/x-protobuf/i.test(headers["accept"] ?? ""))

@@ -1,6 +1,6 @@
 /** Declares the JSON requests of Tinker's protocol. Unknown keys are ignored, as newer clients may send more. */
 import { Effect, Schema } from "effect"
-import { naturalInt, positiveInt } from "../../base/config/fields.ts"
+import { naturalInt, positive, positiveInt } from "../../base/config/fields.ts"
 import type { ApiError } from "../../decoder/serve/ApiError.ts"
 import { decoderOf } from "./answers.ts"
 import type { RawDatum, RequestTensor } from "./Datum.ts"
@@ -126,7 +126,8 @@ export const OptimStep = Schema.Struct({
     learning_rate: optional(fromZero),
     beta1: optional(unit.check(Schema.isLessThan(1))),
     beta2: optional(unit.check(Schema.isLessThan(1))),
-    eps: optional(fromZero),
+    // With 0, a parameter whose gradients are all zero would become 0 / 0.
+    eps: optional(positive),
     weight_decay: optional(fromZero),
     grad_clip_norm: optional(fromZero),
   }),

@@ -49,6 +49,9 @@ const isFinite = (numbers: Float32Array): boolean => {
 const notFinite =
   "the gradient has numbers that are not finite, so it was not added; check logprobs, advantages and the learning rate of the last optim_step"
 
+const lossNotFinite =
+  "the loss is not a finite number, so no gradient was added; check logprobs and advantages, whose ratios may be too large"
+
 /** Computes the log-probabilities of a request's targets and, unless only the forward pass is needed, adds its gradient. */
 const compute = Effect.fnUntraced(function* (
   state: TinkerState,
@@ -92,11 +95,14 @@ export const performLoss = Effect.fnUntraced(function* (
   )
   const computed = yield* compute(state, model, checked, { forwardOnly })
   if (computed === undefined || computed.results.some((one) => !isFinite(one))) return failedBy("user", notFinite)
+  const value = outputOf(checked, computed.results)
+  // The file of the outcome is JSON, which has no numbers that are not finite.
+  if (!Number.isFinite(value.metrics["loss:sum"])) return failedBy("user", lossNotFinite)
   const { adapter } = model
   if (!forwardOnly) {
     for (let at = 0; at < computed.total.length; at++) adapter.gradient[at] += computed.total[at]
     adapter.summands++
   }
-  const outcome: Outcome = { _tag: "Loss", value: outputOf(checked, computed.results) }
+  const outcome: Outcome = { _tag: "Loss", value }
   return outcome
 })

@@ -4,9 +4,10 @@ import { joined } from "../../base/config/bytes.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { stream } from "../../base/rng/Rng.ts"
+import * as Decoder from "../../decoder/networks/Decoder.ts"
 import { ApiError, badRequest } from "../../decoder/serve/ApiError.ts"
 import { failedBy, notFound } from "./answers.ts"
-import { makeAdapter, restoreState } from "./AdapterInTraining.ts"
+import { isOfAttention, makeAdapter, restoreState } from "./AdapterInTraining.ts"
 import type { CreateModel } from "./jsonBodies.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { performAll } from "./performing.ts"
@@ -42,7 +43,6 @@ export const openModel = Effect.fnUntraced(function* (state: TinkerState, record
     lastSeq,
     repeatedUpTo: Math.max(lastSeq, ...pending.keys()),
     performedUpTo: Math.max(lastSeq, ...(yield* ModelFiles.resultsOf(files, id))),
-    lastRequestMillis: Date.parse(record.created_at),
     isUnloaded: false,
     work: Latch.makeUnsafe(true),
     accepting: yield* Semaphore.make(1),
@@ -78,7 +78,7 @@ export const createModel = (state: TinkerState, body: typeof CreateModel.Type, o
   createNext(state, body, owner).pipe(state.creating.withPermits(1))
 
 const createNext = Effect.fnUntraced(function* (state: TinkerState, body: typeof CreateModel.Type, owner: string) {
-  const { baseName, shape, models, files, seed } = state
+  const { base, baseName, shape, models, files, seed } = state
   const session = yield* findSession(state, body.session_id, owner)
   const id = `${session.id}-model-${body.model_seq_id}`
   if (body.base_model !== baseName)
@@ -89,21 +89,37 @@ const createNext = Effect.fnUntraced(function* (state: TinkerState, body: typeof
       `lora_config.rank: expected at most ${shape.rank} (--max-lora-rank of the server), found ${lora.rank}`,
       "lora_config.rank",
     )
+  const trainsAttention = lora.train_attn ?? true
+  const trainsMlp = lora.train_mlp ?? true
+  const own = Decoder.projectionsOf(base.decoder)
+  const isTrained = own.some((projection) => (isOfAttention(projection) ? trainsAttention : trainsMlp))
+  if (!isTrained)
+    return yield* badRequest(
+      `lora_config: expected train_attn or train_mlp to be true for projections that the model has: ${own.join(", ")}`,
+      "lora_config",
+    )
   const record: ModelFiles.ModelRecord = {
     id,
     session: session.id,
     owner,
     rank: lora.rank,
     seed: lora.seed ?? stream(seed, "adapter", id).uint32At(0),
-    trains_attention: lora.train_attn ?? true,
-    trains_mlp: lora.train_mlp ?? true,
+    trains_attention: trainsAttention,
+    trains_mlp: trainsMlp,
     user_metadata: body.user_metadata ?? null,
     created_at: yield* timestamp(),
     is_unloaded: false,
   }
   const known = models.get(id)?.record ?? (yield* ModelFiles.readRecords(files)).find((one) => one.id === id)
   if (known !== undefined) {
-    const isSame = known.rank === record.rank && known.seed === record.seed && !known.is_unloaded
+    const isSame =
+      known.rank === record.rank &&
+      known.seed === record.seed &&
+      known.trains_attention === record.trains_attention &&
+      known.trains_mlp === record.trains_mlp &&
+      !known.is_unloaded
+    // A model that could not be opened before is tried again.
+    if (isSame && !models.has(id)) yield* Effect.orDie(openModel(state, known))
     if (isSame) return known
     return yield* badRequest(`model_seq_id: the session already has another model ${body.model_seq_id}`, "model_seq_id")
   }
@@ -113,8 +129,14 @@ const createNext = Effect.fnUntraced(function* (state: TinkerState, body: typeof
   return record
 })
 
-/** Unloads a model. Its checkpoints stay; its requests that were not performed fail. */
-export const unloadModel = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel) {
+/**
+ * Unloads a model. Its checkpoints stay; its requests that were not performed fail. No request is accepted meanwhile, because
+ * nothing would ever perform it.
+ */
+export const unloadModel = (state: TinkerState, model: TinkerModel) =>
+  unload(state, model).pipe(model.accepting.withPermits(1))
+
+const unload = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel) {
   const { id } = model.record
   model.record = { ...model.record, is_unloaded: true }
   yield* ModelFiles.writeRecord(state.files, model.record)
@@ -174,11 +196,13 @@ const checkDisk = (
 /** Accepts a request of a model: it is on disk before this returns the number of the request. */
 export const acceptRequest = (state: TinkerState, model: TinkerModel, { seqId, ...request }: NewRequest) =>
   Effect.gen(function* () {
-    const { pending, record, lastSeq } = model
+    const { pending, record } = model
     const { limits, files } = state
     const digest = yield* sha256(joined([utf8.encode(`${request.kind} `), request.body]))
-    const seq = seqId ?? Math.max(lastSeq, ...pending.keys()) + 1
+    const seq = seqId ?? Math.max(model.lastSeq, model.performedUpTo, ...pending.keys()) + 1
     const known = yield* digestOf(state, model, seq)
+    // Other requests were performed while this one waited, so read it only now.
+    const { lastSeq } = model
     if (known === digest) return seq
     if (known !== undefined) return yield* usedTwice(seq)
     if (model.isUnloaded) return yield* notFound("model_id", `the model "${record.id}" was unloaded`)

@@ -37,9 +37,13 @@ const jsonOf = ({ body }: Pick<ModelFiles.AcceptedRequest, "body">): unknown => 
 export const decodedLoss = (request: Pick<ModelFiles.AcceptedRequest, "encoding" | "body" | "kind">) =>
   request.encoding === "json"
     ? lossRequestOf(jsonOf(request), { forwardOnly: request.kind === "forward" })
-    : Effect.mapError(
+    : Effect.mapBoth(
         attempt(() => decodeLossRequest(request.body), RangeError, DatumProblem),
-        (error) => badRequest(error.message, error instanceof DatumProblem ? error.key : null),
+        {
+          onFailure: (error) => badRequest(error.message, error instanceof DatumProblem ? error.key : null),
+          // A request to `forward` adds no gradient, whatever its body says.
+          onSuccess: (decoded) => ({ ...decoded, forwardOnly: decoded.forwardOnly || request.kind === "forward" }),
+        },
       )
 
 const decodeOptimStep = decoderOf(OptimStep)
@@ -127,7 +131,6 @@ const saveWeights = Effect.fnUntraced(function* (state: TinkerState, model: Tink
   const name = yield* checkName(body.path ?? fallback)
   const place = { model: record.id, kind: isSampler ? ("sampler_weights" as const) : ("weights" as const), name }
   yield* checkSave(state, place, { seq, overwrite: isSampler || body.overwrite === true })
-  if (isSampler) yield* state.samplers.forget(place)
   const life = body.ttl_seconds ?? null
   yield* saveCheckpoint(state.files, {
     place,
@@ -173,15 +176,18 @@ const loadWeights = Effect.fnUntraced(function* (state: TinkerState, model: Tink
       `path: expected an adapter of rank ${adapter.choice.rank}, found rank ${info.rank}`,
       "path",
     )
-  const before = { bytes: encodeState(adapter), steps: adapter.steps }
-  yield* Effect.mapError(
+  const { trainsAttention, trainsMlp } = adapter.choice
+  if (info.trains_attention !== trainsAttention || info.trains_mlp !== trainsMlp) {
+    const found = `train_attn ${info.trains_attention} and train_mlp ${info.trains_mlp}`
+    return yield* badRequest(`path: expected an adapter with the settings of this model, found ${found}`, "path")
+  }
+  const undo = yield* Effect.mapError(
     restoreState(adapter, bytes, { steps: info.steps, moments: optimizer === true }),
     ({ message }) => badRequest(`path: ${message}`, "path"),
   )
   const outcome: Outcome = { _tag: "Other", value: { type: "load_weights", path, model_id: record.id } }
-  yield* Effect.tapError(commit(state, model, request, outcome), () =>
-    Effect.orDie(restoreState(adapter, before.bytes, { steps: before.steps, moments: true })),
-  )
+  yield* Effect.tapError(commit(state, model, request, outcome), () => Effect.sync(undo))
+  clearGradient(adapter)
   return outcome
 })
 
@@ -280,6 +286,14 @@ export const performAll = Effect.fnUntraced(function* (state: TinkerState, model
     const outcome = isPending
       ? yield* Effect.catch(performNext(state, model, seq), (error) =>
           Effect.as(Effect.logError(error.message), failedBy("server", `the request cannot be read: ${error.message}`)),
+        ).pipe(
+          // The model performs its next requests all the same.
+          Effect.catchDefect((defect) =>
+            Effect.as(
+              Effect.logError("a request failed", defect),
+              failedBy("server", "the server failed; its log says why"),
+            ),
+          ),
         )
       : undefined
     model.lastSeq = seq

@@ -64,10 +64,14 @@ describe("a Tinker server", () => {
         assert.strictEqual(outcome.category, "user")
         assert.match(outcome.error, message)
       }
-      const next = await client.done("/forward_backward", lossBody(model, wrong.length + 1, [datum([0, 1, 2])]))
+      // The ratio of a token without an advantage is infinite, and infinity times 0 is no number.
+      const far = datum([0, 1, 2], { logprobs: [-1000, -1000], advantages: [0, 0] })
+      const loss = await client.done("/forward", lossBody(model, wrong.length + 1, [far], "ppo"))
+      assert.match(loss.error, /the loss is not a finite number/)
+      const next = await client.done("/forward_backward", lossBody(model, wrong.length + 2, [datum([0, 1, 2])]))
       const same = await client.done("/forward_backward", lossBody(other, 1, [datum([0, 1, 2])]))
       assert.deepStrictEqual(next, same)
-      const step = await client.done("/optim_step", stepBody(model, wrong.length + 2, 1e39))
+      const step = await client.done("/optim_step", stepBody(model, wrong.length + 3, 1e39))
       assert.match(step.error, /learning_rate/)
     }))
 

@@ -94,6 +94,57 @@ describe("what a Tinker server has acknowledged", () => {
     await client.stop()
   })
 
+  it("waits for a request that has not arrived, until the model is unloaded", async () => {
+    const client = await startTinker(temporaryFolder())
+    const { model } = await newModel(client)
+    await client.done("/forward", lossBody(model, 1, examples))
+    await client.post("/optim_step", stepBody(model, 3))
+    const waiting = client.post("/retrieve_future", future(model, 3))
+    await client.done("/unload_model", { model_id: model })
+    assert.match((await waiting).body.error, /was unloaded/)
+    assert.strictEqual((await client.post("/optim_step", stepBody(model, 2))).status, 404)
+    await client.stop()
+  })
+
+  it("is sampled as it was saved last, if a checkpoint of a name is saved again", async () => {
+    const client = await startTinker(temporaryFolder())
+    const { model } = await newModel(client)
+    const logprobs = async () => {
+      const request = {
+        model_path: `tinker://${model}/sampler_weights/same`,
+        prompt: { chunks: [{ type: "encoded_text", tokens: [1, 2, 3] }] },
+        sampling_params: { max_tokens: 2, temperature: 0 },
+        prompt_logprobs: true,
+      }
+      const outcome = await client.done("/asample", request)
+      return [outcome.prompt_logprobs, outcome.sequences[0].logprobs]
+    }
+    const save = (seq: number) =>
+      client.done("/save_weights_for_sampler", { model_id: model, seq_id: seq, path: "same" })
+    await save(1)
+    const [promptBefore, answerBefore] = await logprobs()
+    await client.done("/forward_backward", lossBody(model, 2, examples))
+    await client.done("/optim_step", stepBody(model, 3, 0.1))
+    await save(4)
+    const [promptAfter, answerAfter] = await logprobs()
+    assert.notDeepEqual(promptAfter, promptBefore)
+    assert.notDeepEqual(answerAfter, answerBefore)
+    await client.stop()
+  })
+
+  it("keeps what a model trains: weights of one that trains other projections are refused", async () => {
+    const client = await startTinker(temporaryFolder())
+    const all = (await newModel(client)).model
+    const { model, session } = await newModel(client, { train_mlp: false })
+    const { path } = await client.done("/save_weights", { model_id: all, seq_id: 1, path: "all" })
+    const loaded = await client.done("/load_weights", { model_id: model, seq_id: 1, path, optimizer: true })
+    assert.match(loaded.error, /settings of this model, found train_attn true and train_mlp true/)
+    const nothing = { rank: 2, train_attn: false, train_mlp: false }
+    const create = { session_id: session, model_seq_id: 1, base_model: "base", lora_config: nothing }
+    assert.strictEqual((await client.post("/create_model", create)).body.param, "lora_config")
+    await client.stop()
+  })
+
   it("can be loaded again, with the optimiser or without, and deleted", async () => {
     const client = await startTinker(temporaryFolder())
     const { model } = await newModel(client)

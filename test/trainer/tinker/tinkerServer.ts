@@ -20,9 +20,8 @@ const rank = 4
 const maxLength = 32
 export const vocabulary = "abcd"
 
-const scope = Effect.runSync(Scope.make())
-/** The model and its engine, which all servers of a test file share. */
-const shared = Effect.runPromise(
+/** Opens the model and its engine, which all servers of a test file share. */
+const open = (scope: Scope.Scope) =>
   Effect.gen(function* () {
     const base = yield* openBaseModel(
       {
@@ -43,8 +42,17 @@ const shared = Effect.runPromise(
       { slots: 4, maxLength, adapters: { slots: 2, shape } },
     )
     return { base, engine, backend: Context.get(yield* Layer.build(Wasm.layer), Backend) }
-  }).pipe(Effect.provide(Wasm.layer), Effect.provide(disk), Scope.provide(scope)),
-)
+  }).pipe(Effect.provide(Wasm.layer), Effect.provide(disk), Scope.provide(scope), Effect.runPromise)
+
+/** Test files of one process share this module, so it opens the model again after a file has closed it. */
+let opened: { readonly scope: Scope.Closeable; readonly model: ReturnType<typeof open> } | undefined
+const shared = (): ReturnType<typeof open> => {
+  if (opened === undefined) {
+    const scope = Effect.runSync(Scope.make())
+    opened = { scope, model: open(scope) }
+  }
+  return opened.model
+}
 
 const folders: Array<string> = []
 
@@ -57,7 +65,8 @@ export const temporaryFolder = (): string => {
 
 /** Closes the shared model, and removes the folders. */
 export const closeShared = async () => {
-  await Effect.runPromise(Scope.close(scope, Exit.void))
+  if (opened !== undefined) await Effect.runPromise(Scope.close(opened.scope, Exit.void))
+  opened = undefined
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 }
 
@@ -88,7 +97,7 @@ export const startTinker = async (
   { keys = {}, ...options }: Options = {},
   changed: (files: FileTree) => FileTree = (files) => files,
 ): Promise<TinkerClient> => {
-  const { base, engine, backend } = await shared
+  const { base, engine, backend } = await shared()
   const own = Effect.runSync(Scope.make())
   const logged: Array<string> = []
   const server = createServer()

@@ -106,10 +106,10 @@ describe("training by Tinker's protocol", () => {
       .int(2, 1)
       .message(3, new ProtobufMessage().message(1, chunk).message(2, input))
       .text(4, "cross_entropy")
-      .int(6, 1)
+      .int(6, 0)
       .finish()
     const headers = { "content-type": "application/x-protobuf", "content-encoding": "zstd" }
-    const accepted = await client.send("/forward_backward", zstdCompressSync(body), headers)
+    const accepted = await client.send("/forward", zstdCompressSync(body), headers)
     assert.deepStrictEqual(await accepted.json(), { request_id: `${model}/1`, model_id: model })
     const asked = { "content-type": "application/json", accept: "application/x-protobuf" }
     const request = JSON.stringify({ request_id: `${model}/1` })

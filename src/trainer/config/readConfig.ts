@@ -163,7 +163,7 @@ const mostNumbers = 2 ** 29
  * folder is opened, because the config does not have the sizes.
  */
 export const sizeProblems = (
-  { width, rows, lora }: MultiRunConfig["trainer"],
+  { width, rows, lora }: Pick<MultiRunConfig["trainer"], "width" | "rows" | "lora">,
   { hiddenSize, maxPositions, ...kinds }: Pick<DecoderConfig, "hiddenSize" | "maxPositions" | "gated" | "experts">,
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []

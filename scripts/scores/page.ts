@@ -4,6 +4,7 @@ import { bootstrap, interquartileMean, meanOf } from "../../src/base/statistics/
 import { compareGroup, type GroupComparison } from "./groups.ts"
 import { comparePeers } from "./peers.ts"
 import { curvePicture, drawCurves, drawProfiles, profilePicture } from "./pictures.ts"
+import { notes } from "./notes.ts"
 import { type Published, published, sources } from "./published.ts"
 import { groups, nameOf, type Row, rows } from "./rows.ts"
 import { evaluationEpisodes, type ScoreResult, scoreOf } from "./ScoreResult.ts"
@@ -181,6 +182,7 @@ const intro = (machines: ReadonlyArray<string>): ReadonlyArray<string> => [
   "`npm run scores` trains what is missing and writes this page; [scores/runs.md](scores/runs.md) lists each training with its",
   "command, commit and digest.",
   "",
+  "- **seeds**: the number of trainings, each with a seed of its own; `1 of 10` means that nine are still to come.",
   `- **evaluation**: after the training, each policy plays ${evaluationEpisodes} episodes with its best actions and with frozen normalisation. The`,
   "  mean return of these episodes is the score of the training. The table has the interquartile mean (IQM) of the scores over the",
   "  seeds: the mean without the lowest and the highest quarter, with its 95 % interval by the bootstrap over the seeds.",
@@ -224,17 +226,34 @@ const runsPage = (results: ReadonlyArray<RowResults>): string =>
     "",
   ].join("\n")
 
+const notesSection = (trained: ReadonlyArray<RowResults>): ReadonlyArray<string> => {
+  const shown = trained.flatMap(({ row }) => {
+    const note = notes[nameOf(row)]
+    return note === undefined ? [] : [`- **${nameOf(row)}**: ${note}`]
+  })
+  return shown.length === 0 ? [] : ["What stands out:", "", ...shown, ""]
+}
+
+/** Lists the rows without a training, one algorithm a line. */
+const missingSection = (all: ReadonlyArray<RowResults>): ReadonlyArray<string> => {
+  const missing = all.filter(({ own }) => own.length === 0)
+  const algorithms = [...new Set(missing.map(({ row }) => row.algorithm))]
+  const envsOf = (name: string) => missing.flatMap(({ row }) => (row.algorithm === name ? [row.env] : []))
+  const lines = algorithms.map((name) => `- ${name}: ${envsOf(name).join(", ")}`)
+  return lines.length === 0 ? [] : ["Not trained yet:", "", ...lines, ""]
+}
+
 /** Writes the pages from the results of all trainings. */
 export const pagesOf = (results: ReadonlyArray<ScoreResult>): ScoresPage => {
   const all = rows.map((row) => resultsOf(row, results))
   const trained = all.filter(({ own }) => own.length > 0)
-  const missing = all.filter(({ own }) => own.length === 0).map(({ row }) => nameOf(row))
   const machines = [...new Set(results.map(({ machine }) => machine))].sort()
   const comparisons = groups.flatMap((group) => compareGroup(group, results) ?? [])
   const page = [
     ...intro(machines),
     ...(trained.length === 0 ? [] : [scoresTable(trained), ""]),
-    ...(missing.length === 0 ? [] : [`Not trained yet: ${missing.join(", ")}.`, ""]),
+    ...notesSection(trained),
+    ...missingSection(all),
     ...peersSection(trained),
     ...groupsSection(comparisons),
     ...sourcesSection(),

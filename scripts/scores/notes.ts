@@ -1,0 +1,11 @@
+/** What docs/scores.md says about rows that stand out, by the name of the row. */
+export const notes: Readonly<Record<string, string>> = {
+  "ppo/InvertedPendulum-v5":
+    "all five seeds reach 1,000 by step 30,000 and hold it until step 340,000 at least; later four of them lose it. Once each episode " +
+    "is as long as it can be, the advantages are noise, which these settings scale to a deviation of 1 and go on learning from at a " +
+    "constant rate: from step 83,000 to the end the entropy of the policy falls from about −0.3 to −5, and the KL divergence of an update " +
+    "rises from below 0.002 to between 0.08 and 0.8. Keep the checkpoint with the best validation, or stop early.",
+  "dqn/CartPole-v1":
+    "one seed in ten ends far below 500; validations swing until the end ([dqn.md](algorithms/dqn.md#the-zoos-settings)).",
+  "dqn/MountainCar-v0": "two seeds in ten end at about −200, which is not solved; the Zoo's figure is of one training.",
+}

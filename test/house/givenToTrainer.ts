@@ -23,6 +23,9 @@ import type { RunSlot } from "../../src/trainer/runs/RunSlot.ts"
 import type { Store } from "../../src/trainer/store/Store.ts"
 import type { TrainedModel } from "../../src/trainer/trainer/TrainedModel.ts"
 import type { makeTrainer } from "../../src/trainer/trainer/Trainer.ts"
+import type { AdamSettings, adamStep } from "../../src/trainer/tinker/adam.ts"
+import type { TinkerServerOptions } from "../../src/trainer/tinker/TinkerServer.ts"
+import type { TrainingPrograms } from "../../src/trainer/tinker/TrainingPrograms.ts"
 import type { TrainerFolder } from "../../src/trainer/trainerFolder.ts"
 import type { WeightFiles } from "../../src/trainer/weights/Broadcasts.ts"
 
@@ -35,6 +38,11 @@ export declare const objective: TokenObjective
 export declare const model: TrainedModel
 export declare const adapters: { readonly table: Float32Array; readonly scalings: Float32Array }
 export declare const gradient: Float32Array
+export declare const adamState: Parameters<typeof adamStep>[0]
+export declare const adamSettings: AdamSettings
+export declare const tinkerOptions: TinkerServerOptions
+/** What the programs of Tinker's server take: a batch of windows, what to compute of them, and an adapter. */
+export declare const gradientInputs: Parameters<TrainingPrograms["gradient"]>
 
 export declare const run: RunSlot
 export declare const updated: ReadonlyArray<RunSlot>

@@ -92,7 +92,8 @@ describe("the result of a training", () => {
       assert.match(first.digest ?? "", /^[0-9a-f]{64}$/)
       assert.notStrictEqual(first.digest, second.digest)
       assert.isAbove(first.curve.length, 1)
-      assert.isAbove(first.cpu_seconds, 0)
+      // A training of half a second can have less than the 0.05 s that are rounded to 0.1.
+      assert.isAtLeast(first.cpu_seconds, 0)
       const settings = JSON.stringify(readSettings(results, row))
       assert.include(settings, `"hidden":[8]`)
 

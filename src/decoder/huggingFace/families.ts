@@ -90,8 +90,10 @@ const encodeTypes = (decoder: DecoderConfig): Plain => ({
 
 const biasKeys = ({ biases }: DecoderConfig): Plain => ({ attention_bias: biases.qkv })
 
-const qwen3Window = ({ use_sliding_window, sliding_window }: ConfigJson): number | null =>
-  use_sliding_window === true ? (sliding_window === undefined ? 4096 : sliding_window) : null
+const qwen3Window = ({ use_sliding_window, sliding_window }: ConfigJson): number | null => {
+  if (use_sliding_window !== true) return null
+  return sliding_window === undefined ? 4096 : sliding_window
+}
 
 /** Returns the differences of both generations of Gemma. `caps` has the caps of a file without these keys. */
 const gemma = (json: ConfigJson, caps: { readonly score: number | null; readonly logit: number | null }): Variant => {

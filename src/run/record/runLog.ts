@@ -91,7 +91,8 @@ const lineOf = (
     case "RunStarted": {
       const devices = Object.entries(event.devices).map(([program, device]) => `${program} on ${device}`)
       const how = event.resumedFromStep === null ? "started" : `resumed at ${unit} ${event.resumedFromStep}`
-      const envs = unit === "step" && event.agents !== true ? `${event.numEnvs === 1 ? "1 env" : `${event.numEnvs} envs`}, ` : ""
+      const envs =
+        unit === "step" && event.agents !== true ? `${event.numEnvs === 1 ? "1 env" : `${event.numEnvs} envs`}, ` : ""
       return [
         `${how}: ${event.algorithm} on ${event.env}, ${envs}${event.totalSteps} ${unit}s, seed ${event.seed}`,
         ...(includes(logLevel, "INFO") && devices.length > 0 ? [`devices: ${devices.join(", ")}`] : []),

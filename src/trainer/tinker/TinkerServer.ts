@@ -4,7 +4,7 @@
  *
  * @example
  * ```ts
- * const { app } = yield* makeTinkerServer({ base, baseName: "base", engine, files, unzstd, slots: 8, maxRank: 16, maxLength: 256, seed: 0, keys: [] })
+ * const { app } = yield* makeTinkerServer({ ...tinkerOptions, slots: 8, maxRank: 16, maxLength: 256, seed: 0 })
  * ```
  */
 import { Clock, Effect, Redacted, type Scope, Semaphore } from "effect"

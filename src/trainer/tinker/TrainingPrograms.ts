@@ -5,7 +5,7 @@
  * @example
  * ```ts
  * const programs = yield* makeTrainingPrograms({ config, weights, shape: { rank: 8, targets: Decoder.projections }, maxLength: 256 })
- * const { logProbabilities } = yield* programs.forward(batch, request.data, adapter)
+ * const { logProbabilities } = yield* programs.gradient(...gradientInputs)
  * ```
  */
 import { Effect, Record, type Scope } from "effect"

@@ -41,7 +41,7 @@ export const normOf = (numbers: Float32Array): number => {
  *
  * @example
  * ```ts
- * adamStep({ parameters, first, second, steps: 0 }, gradient, settings)
+ * adamStep(adamState, gradient, adamSettings)
  * ```
  */
 export const adamStep = (

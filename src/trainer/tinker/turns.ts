@@ -5,7 +5,7 @@
  * @example
  * ```ts
  * const turns = makeTurns()
- * yield* turns.inTurn("session-1", programs.gradient(batch, request, adapter))
+ * yield* turns.inTurn("session-1", Effect.log("computes a gradient"))
  * ```
  */
 import { Deferred, Effect } from "effect"

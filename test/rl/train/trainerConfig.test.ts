@@ -14,6 +14,7 @@ import * as Pendulum from "../../../src/rl/env/classic/Pendulum.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
 import * as Train from "../../../src/rl/train/Train.ts"
+import * as PolicyHeaders from "../../../src/rl/train/policyHeaders-node.ts"
 import { TrainerConfig } from "../../../src/rl/train/TrainerConfig.ts"
 import { keep, textOf } from "./inMemory.ts"
 
@@ -234,7 +235,7 @@ describe("a rendered episode", () => {
           validation: { everySteps: 256, episodes: 3 },
         })
         assert.strictEqual(plain.result.digest, kept.result.digest)
-      }),
+      }).pipe(Effect.provide(PolicyHeaders.layer)),
     { tags: "slow" },
   )
 })

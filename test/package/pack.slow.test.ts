@@ -173,21 +173,15 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
 
   it("keeps compiled programs for the very bundle that compiles them", () => {
     const bundle = join(installed, "dist/bundle")
-    const keeping = filesBelow(bundle).filter(
-      (name) => name.endsWith(".js") && readFileSync(join(bundle, name), "utf8").includes("effect-rl-program-"),
+    // The name of the file that finds the folder of kept programs is part of their names.
+    const naming = filesBelow(bundle).filter(
+      (name) => name.endsWith(".js") && readFileSync(join(bundle, name), "utf8").includes("getCompileCacheDir"),
     )
-    assert.isAbove(keeping.length, 0)
-    for (const name of keeping) {
+    assert.isAbove(naming.length, 0)
+    for (const name of naming) {
       assert.match(name, /-[\w-]{8}\.js$/)
-      // Its name has a digest of its content, which has the compiler, or imports it from a file whose name has such a digest.
-      const text = readFileSync(join(bundle, name), "utf8")
-      const imported = Array.from(text.matchAll(/from "\.\/([\w.-]+-[\w-]{8}\.js)"/g), ([, file]) =>
-        readFileSync(join(bundle, file), "utf8"),
-      )
-      assert.isTrue(
-        [text, ...imported].some((part) => part.includes("simplify: a rule turned")),
-        name,
-      )
+      // It has a digest of the file's content, which has the compiler.
+      assert.include(readFileSync(join(bundle, name), "utf8"), "simplify: a rule turned")
     }
   })
 

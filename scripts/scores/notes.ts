@@ -1,4 +1,4 @@
-/** What docs/scores.md says about rows that stand out, by the name of the row. */
+/** The remarks of docs/scores.md about rows that stand out, by the name of the row. */
 export const notes: Readonly<Record<string, string>> = {
   "ppo/InvertedPendulum-v5":
     "all five seeds reach 1,000 by step 30,000 and hold it until step 340,000 at least; later four of them lose it. Once each episode " +

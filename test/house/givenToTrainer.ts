@@ -41,7 +41,7 @@ export declare const gradient: Float32Array
 export declare const adamState: Parameters<typeof adamStep>[0]
 export declare const adamSettings: AdamSettings
 export declare const tinkerOptions: TinkerServerOptions
-/** What the programs of Tinker's server take: a batch of windows, what to compute of them, and an adapter. */
+/** The inputs of the programs of Tinker's server: a batch of windows, the loss of its tokens, and an adapter. */
 export declare const gradientInputs: Parameters<TrainingPrograms["gradient"]>
 
 export declare const run: RunSlot

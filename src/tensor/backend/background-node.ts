@@ -57,7 +57,7 @@ interface Background {
   readonly improve: Effect.Effect<void>
 }
 
-/** What a run needs to replace programs. */
+/** The parts that a run needs to replace programs. */
 interface Replacing {
   readonly compiler: CCompiler
   readonly folder: string

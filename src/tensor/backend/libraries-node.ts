@@ -54,7 +54,7 @@ export const loader: Effect.Effect<Load, BackendUnavailable> = Effect.try({
 const functionNamesOf = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   names.flatMap((name) => [exportOf("prepare", name), exportOf("run", name)])
 
-/** What compiles modules, and where the libraries are kept. */
+/** The compiler of modules, and the folder that keeps the libraries. */
 interface LibraryMaker {
   readonly compiler: CCompiler
   readonly folder: string

@@ -206,7 +206,7 @@ const functionsIn = (
     }).pipe(
       Effect.andThen(
         Effect.sync(() => {
-          // Nobody would stop the team of a group that has ended.
+          // The scope of the group has ended, so nothing would stop threads that start now.
           if (!isOpen) return false
           new Uint8Array(memory.buffer).set(bytes, address)
           use(by)

@@ -18,6 +18,7 @@ import {
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { type Shape, sizeOf } from "../../tensor/graph/Tensor.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
+import { normOf } from "./norm.ts"
 import { optimiserOf } from "./OptimiserConfig.ts"
 import { TrainerError } from "../TrainerError.ts"
 
@@ -174,12 +175,6 @@ const specOf = ({ config }: RunSlot, layout: ParameterLayout): ProgramSpec => {
 
 /** Tells whether a moment has one number for each number of the parameters, so that it can be saved under their names. */
 const isPerParameter = (shape: Shape, { size }: ParameterLayout): boolean => shape.length === 1 && shape[0] === size
-
-const normOf = (numbers: ArrayLike<number>): number => {
-  let squares = 0
-  for (let at = 0; at < numbers.length; at++) squares += numbers[at] * numbers[at]
-  return Math.sqrt(squares)
-}
 
 const entriesOf = <A>(parameters: NamedTensors, of: (parameter: NamedArray, name: string) => A) =>
   Object.entries(parameters).map(([name, parameter]) => [name, of(parameter, name)] as const)

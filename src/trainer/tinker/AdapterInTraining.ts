@@ -10,8 +10,9 @@ import type { Stream } from "../../base/rng/Rng.ts"
 import { EngineError } from "../../decoder/inference/EngineError.ts"
 import * as Decoder from "../../decoder/networks/Decoder.ts"
 import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
+import { normOf } from "../optimisers/norm.ts"
 import { TrainerError } from "../TrainerError.ts"
-import { type AdamSettings, adamStep, normOf } from "./adam.ts"
+import { type AdamSettings, adamStep } from "./adam.ts"
 import type { AdapterRow } from "./TrainingPrograms.ts"
 
 /** The settings of a model's adapter. */

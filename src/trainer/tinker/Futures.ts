@@ -35,7 +35,7 @@ const sizeOf = (outcome: Outcome): number => {
   }
 }
 
-/** What an outcome counts besides its numbers. */
+/** An outcome counts as this many numbers more than it has. */
 const perOutcome = 64
 
 /**

@@ -1,4 +1,5 @@
 /** Updates an adapter by AdamW, with settings that each step may change, as Tinker's protocol has it. */
+import { normOf } from "../optimisers/norm.ts"
 
 export interface AdamSettings {
   readonly learningRate: number
@@ -28,12 +29,6 @@ const power = (base: number, exponent: number): number => {
     square *= square
   }
   return result
-}
-
-export const normOf = (numbers: Float32Array): number => {
-  let squares = 0
-  for (let at = 0; at < numbers.length; at++) squares += numbers[at] * numbers[at]
-  return Math.sqrt(squares)
 }
 
 /**

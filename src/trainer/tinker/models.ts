@@ -173,7 +173,7 @@ const digestOf = Effect.fnUntraced(function* (
 ) {
   const waiting = pending.get(seq)
   if (waiting !== undefined || seq > Math.max(lastSeq, performedUpTo)) return waiting
-  // Of requests whose outcomes are no longer kept, nothing is known but that they were performed.
+  // The outcomes of older requests are no longer kept: all that is known is that these requests were performed.
   return (yield* ModelFiles.readResult(files, record.id, seq))?.digest ?? ""
 })
 

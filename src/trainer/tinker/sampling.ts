@@ -19,7 +19,7 @@ interface SampleRequest {
   readonly path: string | null
   /** The client whose turn the prompt's log-probabilities take. */
   readonly client: string
-  /** What the seed is drawn by, if the request has none. */
+  /** The path of the random stream that gives the seed, if the request has none. */
   readonly seedPath: string
 }
 

@@ -72,7 +72,7 @@ export interface TinkerModel {
   readonly onDisk: Map<number, number>
   /** The number of the last request that was performed. */
   lastSeq: number
-  /** The largest number of a request that a previous process accepted. Their outcomes may be on disk. */
+  /** The largest number of a request that a previous process accepted. Outcomes up to it may be on disk. */
   readonly repeatedUpTo: number
   /** The number of the last request that a previous process has performed. Requests up to it that are gone had failed. */
   readonly performedUpTo: number

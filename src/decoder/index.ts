@@ -17,6 +17,8 @@ export {
   type GenerateEvent,
   type GenerateRequest,
   type ModelInfo,
+  type PromptLogprobs,
+  type PromptToken,
   Sampling,
   type RequestedSampling,
   type WeightsUsed,

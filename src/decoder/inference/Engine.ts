@@ -37,6 +37,8 @@ export type {
   GenerateEvent,
   GenerateRequest,
   ModelInfo,
+  PromptLogprobs,
+  PromptToken,
   WeightsUsed,
 } from "./EngineService.ts"
 export { Sampling, type RequestedSampling } from "./Sampling.ts"

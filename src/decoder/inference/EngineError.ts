@@ -10,7 +10,7 @@ export class EngineError extends Schema.TaggedError<EngineError>()("EngineError"
   /**
    * - `invalidRequest`: a sampling setting is out of its range, the prompt is empty, or the model cannot take its `part`
    * - `promptTooLong`: the prompt leaves no room for a generated token, or has more tokens than the caller allows
-   * - `tokenOutOfRange`: a token id of the prompt or of `stopTokenIds` is not in the vocabulary
+   * - `tokenOutOfRange`: a token id of the prompt or of a setting is not in the vocabulary
    * - `unknownModel`: there is no model or adapter of this name
    * - `wrongWeights`: weights or an adapter don't fit the model: a tensor is missing, unknown, or of another shape
    * - `full`: there is no room for another adapter
@@ -33,8 +33,8 @@ export class EngineError extends Schema.TaggedError<EngineError>()("EngineError"
   ]),
   /** The name of the model or adapter in the request; empty if the request names none. */
   model: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
-  /** The part of a conversation that cannot be converted to a prompt of the model. */
-  part: Schema.optionalKey(Schema.Literals(["messages", "tools", "toolChoice"])),
+  /** The part of a conversation that cannot be converted to a prompt of the model, or the wrong setting of a request. */
+  part: Schema.optionalKey(Schema.Literals(["messages", "tools", "toolChoice", "stopTokenIds", "logitBias"])),
   /** The error message: one line, for the user of the program. */
   message: Schema.String,
 }) {}

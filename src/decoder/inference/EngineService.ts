@@ -17,9 +17,10 @@ export interface GenerateRequest {
 export interface TokenCandidate {
   readonly id: number
   /**
-   * The logarithm of the token's probability in the distribution softmax(logits / temperature), before top-k, top-p and
-   * min-p; with temperature 0, in softmax(logits). Without these filters, it is the distribution from which the token was
-   * drawn, as importance ratios need it. A trainer that recomputes it must divide its logits by the same temperature.
+   * The logarithm of the token's probability in the distribution softmax(logits / temperature), before penalties,
+   * `logitBias`, top-k, top-p and min-p; with temperature 0, in softmax(logits). Without these settings, it is the
+   * distribution from which the token was drawn, as importance ratios need it. A trainer that recomputes it must divide its
+   * logits by the same temperature.
    */
   readonly logprob: number
 }
@@ -28,6 +29,15 @@ export interface GeneratedToken extends TokenCandidate {
   /** The `topLogprobs` likeliest tokens, the likeliest first. Of equally likely tokens, the lowest id comes first. */
   readonly top: ReadonlyArray<TokenCandidate>
 }
+
+/** A token of a prompt with its log-probability in softmax(logits), whatever the temperature of the request. */
+export interface PromptToken extends GeneratedToken {
+  /** The number of tokens that were likelier, plus 1. Of equally likely tokens, the lowest id comes first. */
+  readonly rank: number
+}
+
+/** The log-probabilities of a prompt: one element for each token. The first is null, because no token precedes it. */
+export type PromptLogprobs = ReadonlyArray<PromptToken | null>
 
 /** The weights that generated an answer. */
 export interface WeightsUsed {
@@ -48,19 +58,23 @@ export interface Generated {
   /** The stop string, or the id of the token, that ended the generation; null if the length limit did. */
   readonly stopReason: string | number | null
   readonly weights: WeightsUsed
+  /** The log-probabilities of the prompt, if the request asked for them. */
+  readonly promptLogprobs?: PromptLogprobs
 }
 
 /** An event of a stream. The texts of all events, joined, are the answer's text. */
 export type GenerateEvent =
   /**
    * Reports a token. `text` is empty while a character is incomplete, or while the text could be the beginning of a stop
-   * string. `weights` are the same in all events of a request.
+   * string. `weights` are the same in all events of a request. The first event has the log-probabilities of the prompt, if
+   * the request asked for them.
    */
   | {
       readonly _tag: "Token"
       readonly token: GeneratedToken
       readonly text: string
       readonly weights: WeightsUsed
+      readonly promptLogprobs?: PromptLogprobs
     }
   /** Reports the end. `text` is text that was held back until it was certain that no stop string follows. */
   | { readonly _tag: "Finished"; readonly text: string; readonly generated: Generated }

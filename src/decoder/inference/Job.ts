@@ -2,9 +2,17 @@
 import type { Exit } from "effect"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import { draw, type TokenDraw } from "./draw.ts"
-import type { Generated, GeneratedToken, GenerateEvent, WeightsUsed } from "./EngineService.ts"
+import { draw, score, type TokenDraw } from "./draw.ts"
+import type {
+  Generated,
+  GeneratedToken,
+  GenerateEvent,
+  PromptToken,
+  TokenCandidate,
+  WeightsUsed,
+} from "./EngineService.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
+import { type LogitChanges, logitChangesOf } from "./logitChanges.ts"
 import type { Sequence } from "./PagedCache.ts"
 import type { Sampling } from "./Sampling.ts"
 import { makeStopSearch, type StopSearch } from "./stopStrings.ts"
@@ -38,8 +46,14 @@ export class EngineJob {
   readonly onEvent: ((event: GenerateEvent) => void) | undefined
   readonly onEnd: (exit: Exit.Exit<Generated, EngineError>) => void
   readonly promptLength: number
-  /** The tokens of the prompt and the answer; only the first `known` elements are set. */
+  /**
+   * The number of prompt tokens that are read in pages. The last one is not, because it gives the logits of the first
+   * generated token. If each token of the prompt needs its log-probability, none is.
+   */
+  readonly readLength: number
+  /** The tokens of the prompt and the answer. */
   readonly ids: Int32Array
+  /** The number of tokens that were read or generated, with those of the prompt that are read in pages. */
   known: number
   state: "waiting" | "running" | "ended" = "waiting"
   /** The version of the weights for this request; null until the request begins. */
@@ -57,6 +71,10 @@ export class EngineJob {
   private readonly decoder: ReturnType<Detokenizer["decoder"]>
   private readonly stops: StopSearch
   private readonly generated: Array<GeneratedToken> = []
+  /** The changes of the logits; undefined if the request has none. */
+  private readonly changes: LogitChanges | undefined
+  /** The log-probabilities of the prompt so far; null if they are not needed. */
+  private readonly promptLogprobs: Array<PromptToken | null> | null
   private text = ""
 
   /** The number of tokens that are in the cache while the request generates: all except the newest. */
@@ -74,41 +92,81 @@ export class EngineJob {
     this.ids = new Int32Array(options.maxLength)
     for (let at = 0; at < options.promptIds.length; at++) this.ids[at] = options.promptIds[at]
     this.promptLength = options.promptIds.length
-    this.known = this.promptLength
+    this.promptLogprobs = options.sampling.promptLogprobs === null ? null : [null]
+    this.readLength = this.promptLogprobs === null ? this.promptLength - 1 : 0
+    this.known = this.readLength + 1
+    this.changes = logitChangesOf(options.sampling, options.promptIds)
     this.random = stream(options.seed, "token")
     this.eosIds = options.eosIds
     this.decoder = options.detokenizer.decoder()
     this.stops = makeStopSearch(options.sampling.stop)
   }
 
+  /** Whether the next step generates a token, instead of computing the log-probability of a token of the prompt. */
+  get isGenerating(): boolean {
+    return this.known >= this.promptLength && this.known < this.maxLength
+  }
+
   /**
    * Draws the next token from the logits that begin at `offset`. Returns the answer if it is complete; otherwise undefined.
    */
   next(drawing: TokenDraw, logits: Float32Array, offset: number): Generated | EngineError | undefined {
-    const { sampling, generated, version } = this
+    const { sampling, generated, version, promptLogprobs } = this
     if (version === null) return undefined
-    const uniform = sampling.temperature === 0 ? 0 : this.random.childUniformDouble(generated.length)
-    const id = draw(drawing, logits, offset, sampling, uniform)
-    if (id < 0) {
-      const problem = `token ${generated.length + 1} of the answer: expected finite logits, found NaN or infinite ones`
-      return engineError(this.model, "notFinite", `${problem}; check the weights`)
-    }
-    const listed = Math.min(sampling.topLogprobs, drawing.vocabSize)
-    const top = Array.from({ length: listed }, (_, rank) => ({
-      id: drawing.topIds[rank],
-      logprob: drawing.topLogprobs[rank],
-    }))
-    const token = { id, logprob: drawing.logprob, top }
+    if (!this.isGenerating) return this.scorePrompt(drawing, logits, offset, version.used)
+    const id = this.choose(drawing, logits, offset)
+    if (id < 0) return this.notFinite(`token ${generated.length + 1} of the answer`)
+    const token = { id, logprob: drawing.logprob, top: listed(drawing, sampling.topLogprobs) }
     this.ids[this.known++] = id
+    const withPrompt = promptLogprobs === null || generated.length > 0 ? {} : { promptLogprobs }
     generated.push(token)
 
     const isEnd = sampling.stopTokenIds.includes(id) || (!sampling.ignoreEos && this.eosIds.includes(id))
     const text = isEnd ? "" : this.stops.push(this.decoder.push(id))
     this.text += text
-    this.onEvent?.({ _tag: "Token", token, text, weights: version.used })
+    this.onEvent?.({ _tag: "Token", token, text, weights: version.used, ...withPrompt })
     if (isEnd) return this.finish(version.used, "stop", id)
     if (this.stops.found() !== null) return this.finish(version.used, "stop", null)
     return this.known === this.maxLength ? this.finish(version.used, "length", null) : undefined
+  }
+
+  /** Draws a token. Returns its id, or −1 if the logits are not finite. */
+  private choose(drawing: TokenDraw, logits: Float32Array, offset: number): number {
+    const { sampling, changes } = this
+    const uniform = sampling.temperature === 0 ? 0 : this.random.childUniformDouble(this.generated.length)
+    if (changes === undefined) return draw(drawing, logits, offset, sampling, uniform)
+    const { changed, vocabSize } = drawing
+    changed.set(logits.subarray(offset, offset + vocabSize))
+    changes.apply(changed)
+    const id = draw(drawing, changed, 0, { ...sampling, topLogprobs: 0 }, uniform)
+    if (id < 0) return id
+    changes.add(id)
+    // Log-probabilities are those of the model, without the changes.
+    return score(drawing, logits, offset, id, sampling) ? id : -1
+  }
+
+  /** Computes the log-probability of the prompt's next token. Returns the answer if no tokens are to be generated. */
+  private scorePrompt(
+    drawing: TokenDraw,
+    logits: Float32Array,
+    offset: number,
+    weights: WeightsUsed,
+  ): Generated | EngineError | undefined {
+    const topLogprobs = this.sampling.promptLogprobs ?? 0
+    if (this.known < this.promptLength) {
+      const id = this.ids[this.known]
+      if (!score(drawing, logits, offset, id, { temperature: 1, topLogprobs }))
+        return this.notFinite(`token ${this.known + 1} of the prompt`)
+      const { logprob, rank } = drawing
+      this.promptLogprobs?.push({ id, logprob, rank, top: listed(drawing, topLogprobs) })
+      this.known++
+    }
+    return this.known === this.maxLength ? this.finish(weights, "length", null) : undefined
+  }
+
+  private notFinite(place: string): EngineError {
+    const problem = `${place}: expected finite logits, found NaN or infinite ones; check the weights`
+    return engineError(this.model, "notFinite", problem)
   }
 
   private finish(weights: WeightsUsed, finishReason: Generated["finishReason"], endId: number | null): Generated {
@@ -123,8 +181,16 @@ export class EngineJob {
       finishReason: stop === null ? finishReason : "stop",
       stopReason: endId ?? stop,
       weights,
+      ...(this.promptLogprobs === null ? {} : { promptLogprobs: this.promptLogprobs }),
     }
     this.onEvent?.({ _tag: "Finished", text: rest, generated: answer })
     return answer
   }
 }
+
+/** Returns the likeliest tokens of the last draw. */
+const listed = (drawing: TokenDraw, count: number): ReadonlyArray<TokenCandidate> =>
+  Array.from({ length: Math.min(count, drawing.vocabSize) }, (_, rank) => ({
+    id: drawing.topIds[rank],
+    logprob: drawing.topLogprobs[rank],
+  }))

@@ -125,8 +125,8 @@ export class Scheduler {
     for (const job of this.running.slice()) {
       if (job.count === 0) continue
       program.store(job.row, job.cached)
+      if (job.isGenerating) this.generatedTokens++
       const answer = job.next(this.drawing, program.logits, job.row * this.model.vocabSize)
-      this.generatedTokens++
       if (answer !== undefined) this.end(job, "reason" in answer ? Exit.fail(answer) : Exit.succeed(answer))
     }
   }
@@ -147,7 +147,7 @@ export class Scheduler {
         this.end(job, Exit.fail(engineError(job.model, "unknownModel", "it was unloaded before the request began")))
         continue
       }
-      const prompt = job.promptLength - 1
+      const prompt = job.readLength
       const needed = this.pagesFor(prompt) - this.cache.shared(version.root, job.ids, prompt)
       if (this.running.length > 0 && needed > this.cache.available - promised) return
       promised += needed
@@ -160,7 +160,7 @@ export class Scheduler {
     this.versions.take(version)
     this.promptTokens += job.promptLength
     job.version = version
-    job.sequence = this.cache.begin(version.root, job.ids, job.promptLength - 1)
+    job.sequence = this.cache.begin(version.root, job.ids, job.readLength)
     job.state = "running"
     insert(this.running, job)
   }

@@ -28,8 +28,12 @@ export interface TokenDraw {
    * 1 − r.
    */
   readonly order: Int32Array
+  /** The logits of a request that changes them before the draw. */
+  readonly changed: Float32Array
   /** Log-probability of the drawn token. */
   logprob: number
+  /** The number of tokens that are likelier than the scored one, plus 1. Only `score` sets it. */
+  rank: number
   /** The `topLogprobs` likeliest tokens, and their log-probabilities. */
   readonly topIds: Int32Array
   readonly topLogprobs: Float64Array
@@ -39,7 +43,9 @@ export const makeDrawing = (vocabSize: number): TokenDraw => ({
   vocabSize,
   weights: new Float64Array(vocabSize),
   order: new Int32Array(vocabSize),
+  changed: new Float32Array(vocabSize),
   logprob: 0,
+  rank: 0,
   topIds: new Int32Array(mostTopLogprobs),
   topLogprobs: new Float64Array(mostTopLogprobs),
 })
@@ -73,6 +79,12 @@ const pop = (order: Int32Array, logits: Float32Array, offset: number, size: numb
   order[0] = order[size - 1]
   order[size - 1] = best
   sink(order, logits, offset, 0, size - 1)
+}
+
+/** Makes the heap of all ids. */
+const heapify = (order: Int32Array, logits: Float32Array, offset: number, size: number): void => {
+  for (let id = 0; id < size; id++) order[id] = id
+  for (let at = (size >> 1) - 1; at >= 0; at--) sink(order, logits, offset, at, size)
 }
 
 /**
@@ -117,8 +129,7 @@ export const draw = (
   // The number of tokens that were popped from the heap so far.
   let popped = 0
   if (ranked || listed > 0) {
-    for (let id = 0; id < vocabSize; id++) order[id] = id
-    for (let at = (vocabSize >> 1) - 1; at >= 0; at--) sink(order, logits, offset, at, vocabSize)
+    heapify(order, logits, offset, vocabSize)
     for (; popped < listed; popped++) {
       pop(order, logits, offset, vocabSize - popped)
       const id = order[vocabSize - 1 - popped]
@@ -168,4 +179,46 @@ export const draw = (
   }
   drawing.logprob = (logits[offset + chosen] - largest) / divisor - logSum
   return chosen
+}
+
+/**
+ * Computes the log-probability of a token that is already known, its rank, and the likeliest tokens. They are those of
+ * softmax(logits / temperature), with temperature 0 of softmax(logits), with the same bits as in `draw`. Returns whether the
+ * logits are finite.
+ */
+export const score = (
+  drawing: TokenDraw,
+  logits: Float32Array,
+  offset: number,
+  id: number,
+  { temperature, topLogprobs }: Pick<DrawSettings, "temperature" | "topLogprobs">,
+): boolean => {
+  const { vocabSize, order } = drawing
+  const own = logits[offset + id]
+  let largest = -Infinity
+  let rank = 1
+  for (let other = 0; other < vocabSize; other++) {
+    const logit = logits[offset + other]
+    if (Number.isNaN(logit)) return false
+    if (logit > largest) largest = logit
+    if (logit > own || (logit === own && other < id)) rank++
+  }
+  if (!Number.isFinite(largest)) return false
+
+  const divisor = temperature === 0 ? 1 : temperature
+  let sum = 0
+  for (let other = 0; other < vocabSize; other++) sum += exp((logits[offset + other] - largest) / divisor)
+  const logSum = log(sum)
+  drawing.logprob = (own - largest) / divisor - logSum
+  drawing.rank = rank
+
+  const listed = Math.min(topLogprobs, vocabSize)
+  if (listed > 0) heapify(order, logits, offset, vocabSize)
+  for (let popped = 0; popped < listed; popped++) {
+    pop(order, logits, offset, vocabSize - popped)
+    const likely = order[vocabSize - 1 - popped]
+    drawing.topIds[popped] = likely
+    drawing.topLogprobs[popped] = (logits[offset + likely] - largest) / divisor - logSum
+  }
+  return true
 }

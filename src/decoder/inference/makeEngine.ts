@@ -4,7 +4,7 @@ import type { BackendError } from "../../tensor/backend/Backend.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import type { EngineService, Generated, GenerateEvent, GenerateRequest, ModelInfo } from "./EngineService.ts"
-import { type EngineError, engineError } from "./EngineError.ts"
+import { EngineError, engineError } from "./EngineError.ts"
 import { closeEngine, type EngineOptions, type EngineState, makeEngineState } from "./EngineState.ts"
 import { EngineJob } from "./Job.ts"
 import { Sampling } from "./Sampling.ts"
@@ -71,16 +71,27 @@ const runStep = Effect.fnUntraced(function* (state: EngineState) {
   yield* Effect.yieldNow
 })
 
+/** The reason why an engine refuses a request. */
+interface Refusal extends Pick<EngineError, "reason" | "part"> {
+  readonly problem: string
+}
+
 /** Returns why an engine refuses a prompt and its settings; undefined if it accepts them. */
 const promptProblem = (
   { model, maxLength }: EngineState,
   promptIds: ArrayLike<number>,
-  { stopTokenIds }: Sampling,
-): { readonly reason: EngineError["reason"]; readonly problem: string } | undefined => {
+  { stopTokenIds, logitBias, maxTokens, promptLogprobs }: Sampling,
+): Refusal | undefined => {
   const { length } = promptIds
   if (length === 0) return { reason: "invalidRequest", problem: "the prompt is empty; expected one token or more" }
-  if (length >= maxLength) {
-    const problem = `the prompt has ${length} tokens; expected at most ${maxLength - 1}, as prompt and answer together`
+  if (maxTokens === 0 && promptLogprobs === null) {
+    const problem =
+      "maxTokens: expected 1 or more, since the request asks for no log-probabilities of the prompt; found 0"
+    return { reason: "invalidRequest", problem }
+  }
+  const least = maxTokens === 0 ? 0 : 1
+  if (length > maxLength - least) {
+    const problem = `the prompt has ${length} tokens; expected at most ${maxLength - least}, as prompt and answer together`
     return { reason: "promptTooLong", problem: `${problem} have room for ${maxLength}` }
   }
   const isToken = (id: number): boolean => Number.isInteger(id) && id >= 0 && id < model.vocabSize
@@ -92,7 +103,12 @@ const promptProblem = (
   const wrong = stopTokenIds.find((id) => !isToken(id))
   if (wrong !== undefined) {
     const problem = `stopTokenIds: expected ids from 0 to ${model.vocabSize - 1}, found ${wrong}`
-    return { reason: "tokenOutOfRange", problem }
+    return { reason: "tokenOutOfRange", part: "stopTokenIds", problem }
+  }
+  const wrongBias = logitBias.find(([id]) => !isToken(id))
+  if (wrongBias !== undefined) {
+    const problem = `logitBias: expected ids from 0 to ${model.vocabSize - 1}, found ${wrongBias[0]}`
+    return { reason: "tokenOutOfRange", part: "logitBias", problem }
   }
   return undefined
 }
@@ -115,7 +131,10 @@ const submit = Effect.fnUntraced(function* (
     refuse("invalidRequest", `sampling: ${messageOf(error)}`),
   )
   const refusal = promptProblem(state, promptIds, sampling)
-  if (refusal !== undefined) return yield* refuse(refusal.reason, refusal.problem)
+  if (refusal !== undefined) {
+    const { reason, problem, ...part } = refusal
+    return yield* new EngineError({ reason, model: modelName, message: `${modelName}: ${problem}`, ...part })
+  }
   const job = new EngineJob({
     order: state.arrived++,
     model: modelName,

@@ -47,12 +47,16 @@ const refusals: Readonly<
   full: { status: 409, code: "no_room_for_adapter" },
 }
 
+/** Returns the key of a request for a setting of the engine: `logit_bias` for `logitBias`. */
+const paramOf = (part: EngineError["part"]): string | null =>
+  part === undefined ? null : part.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
 /** Converts an error of the engine. A fault of the model or the device becomes `internalError`. */
-export const fromEngine = ({ reason, model, message }: EngineError): ApiError => {
+export const fromEngine = ({ reason, model, part, message }: EngineError): ApiError => {
   if (reason === "unknownModel") return modelNotFound(model)
   if (reason === "closed") return unavailable("the server is stopping")
   const refusal = refusals[reason]
-  return refusal === undefined ? internalError : new ApiError({ ...refusal, param: null, message })
+  return refusal === undefined ? internalError : new ApiError({ ...refusal, param: paramOf(part), message })
 }
 
 const types: Readonly<Record<number, string>> = { 429: "rate_limit_error", 500: "server_error", 503: "server_error" }

@@ -11,6 +11,17 @@ import { json, streamed } from "./responses.ts"
 import { timedAnswer } from "./serveMetrics.ts"
 import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "./ServerState.ts"
 
+/** Returns the number of likeliest tokens for each token of the prompt; null if the request asks for none. */
+const promptLogprobsOf = ({ prompt_logprobs: count = null, stream }: ChatBody | CompletionBody) =>
+  count !== null && stream === true
+    ? Effect.fail(
+        badRequest(
+          "prompt_logprobs: expected stream to be false, since they come with a whole answer",
+          "prompt_logprobs",
+        ),
+      )
+    : Effect.succeed(count)
+
 const decodeChat = decoder(ChatBody)
 /** Answers `POST /v1/chat/completions`. */
 export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) {
@@ -23,7 +34,8 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
     return yield* badRequest("top_logprobs: expected logprobs to be true, too", "top_logprobs")
   }
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null
-  const requests = yield* requestsOf([prompt.ids], { body: request, model, maxTokens, topLogprobs })
+  const promptLogprobs = yield* promptLogprobsOf(request)
+  const requests = yield* requestsOf([prompt.ids], { body: request, model, maxTokens, topLogprobs, promptLogprobs })
   const question: ChatQuestion = {
     ...(yield* beginAnswer(state, "chatcmpl")),
     model: model.name,
@@ -32,6 +44,7 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
     reader: prompt.reader,
     onlyOneCall: request.parallel_tool_calls === false,
     logprobs: request.logprobs ?? false,
+    promptLogprobs,
     tokenIds: request.return_token_ids ?? false,
     usage: request.stream_options?.include_usage ?? false,
     texts,
@@ -74,22 +87,27 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
   const { engine, gate, texts } = state
   const request = yield* Effect.flatMap(readBody(state), decodeCompletion)
   const model = yield* modelOf(state, request.model)
-  const topLogprobs = request.logprobs ?? 0
-  const hasLogprobs = typeof request.logprobs === "number"
-  if (request.echo === true && hasLogprobs) {
-    const message = "logprobs: not supported together with echo; this server computes none for prompts"
-    return yield* badRequest(message, "logprobs", "unsupported_parameter")
-  }
+  const logprobs = request.logprobs ?? null
+  const echo = request.echo ?? false
+  const promptLogprobs = yield* promptLogprobsOf(request)
   const prompts = yield* encodedPrompts(state, request, model)
   const maxTokens = request.max_tokens ?? null
   const ids = prompts.map(({ ids }) => ids)
-  const requests = yield* requestsOf(ids, { body: request, model, maxTokens, topLogprobs })
+  const requests = yield* requestsOf(ids, {
+    body: request,
+    model,
+    maxTokens,
+    topLogprobs: logprobs ?? 0,
+    promptLogprobs: echo && logprobs !== null ? Math.max(logprobs, promptLogprobs ?? 0) : promptLogprobs,
+  })
   const question: CompletionQuestion = {
     ...(yield* beginAnswer(state, "cmpl")),
     model: model.name,
     prompts,
     n: request.n ?? 1,
-    logprobs: hasLogprobs,
+    echo,
+    logprobs,
+    promptLogprobs,
     tokenIds: request.return_token_ids ?? false,
     usage: request.stream_options?.include_usage ?? false,
     texts,

@@ -18,6 +18,8 @@ export interface ChatQuestion {
   /** Whether only the first call of an answer is returned. */
   readonly onlyOneCall: boolean
   readonly logprobs: boolean
+  /** The number of likeliest tokens for each token of the prompt; null if the prompt gets no log-probabilities. */
+  readonly promptLogprobs: number | null
   readonly tokenIds: boolean
   /** Whether a stream ends with a chunk that has the numbers of tokens. */
   readonly usage: boolean
@@ -85,7 +87,13 @@ export const chatAnswer = (question: ChatQuestion, generated: ReadonlyArray<Gene
   choices: generated.map((one, index) => wholeChoice(question, one, index)),
   usage: usageOf(question.promptIds.length, generated),
   ...(question.tokenIds ? { prompt_token_ids: question.promptIds } : {}),
+  ...promptLogprobs(question, generated),
 })
+
+const promptLogprobs = ({ promptLogprobs: topCount, texts }: ChatQuestion, [first]: ReadonlyArray<Generated>) =>
+  topCount === null || first?.promptLogprobs === undefined
+    ? {}
+    : { prompt_logprobs: texts.prompt(first.promptLogprobs, topCount) }
 
 /** The state of one choice of a stream. */
 class StreamedChoice {

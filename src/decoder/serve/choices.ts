@@ -24,20 +24,53 @@ interface RequestSettings {
   /** The largest number of tokens of each answer, as the client set it; null uses all the room of the model. */
   readonly maxTokens: number | null
   readonly topLogprobs: number
+  /** The number of likeliest tokens for each token of the prompt; null if prompts get no log-probabilities. */
+  readonly promptLogprobs: number | null
 }
 
 /** The default for the largest number of tokens of a completion, as on OpenAI's servers. */
 const completionTokens = 16
 
+/** Converts the settings of a body that have the same meaning in the engine. */
+const samplingOf = (body: RequestSettings["body"]): RequestedSampling => ({
+  ...(typeof body.temperature === "number" ? { temperature: body.temperature } : {}),
+  ...(typeof body.top_p === "number" ? { topP: body.top_p } : {}),
+  ...(typeof body.top_k === "number" ? { topK: Math.max(0, body.top_k) } : {}),
+  ...(typeof body.min_p === "number" ? { minP: body.min_p } : {}),
+  ...(body.logit_bias
+    ? { logitBias: Object.entries(body.logit_bias).map(([id, bias]) => [Number(id), bias] as const) }
+    : {}),
+  ...(typeof body.presence_penalty === "number" ? { presencePenalty: body.presence_penalty } : {}),
+  ...(typeof body.frequency_penalty === "number" ? { frequencyPenalty: body.frequency_penalty } : {}),
+  ...(typeof body.repetition_penalty === "number" ? { repetitionPenalty: body.repetition_penalty } : {}),
+  stop: typeof body.stop === "string" ? [body.stop] : (body.stop ?? []),
+  stopTokenIds: body.stop_token_ids ?? [],
+  ignoreEos: body.ignore_eos ?? false,
+})
+
 /** Makes the engine's request for each choice: the `n` choices of the first prompt, then those of the next. */
 export const requestsOf = Effect.fnUntraced(function* (
   prompts: ReadonlyArray<ReadonlyArray<number>>,
-  { body, model, maxTokens, topLogprobs }: RequestSettings,
+  { body, model, maxTokens, topLogprobs, promptLogprobs }: RequestSettings,
 ) {
   const all: Array<GenerateRequest> = []
+  if (maxTokens === 0 && promptLogprobs === null) {
+    const problem = "max_tokens: expected 1 or more, or log-probabilities of the prompt (prompt_logprobs); found 0"
+    return yield* badRequest(problem, "max_tokens")
+  }
+  const wrong = Object.keys(body.logit_bias ?? {}).find((key) => !/^\d{1,15}$/.test(key))
+  if (wrong !== undefined) {
+    const param = `logit_bias.${wrong.slice(0, 64)}`
+    return yield* badRequest(`${param}: expected a token id as the key, such as "42"`, param)
+  }
+  const settings = {
+    ...samplingOf(body),
+    topLogprobs,
+    ...(promptLogprobs === null ? {} : { promptLogprobs }),
+  }
   for (const promptIds of prompts) {
     const room = model.maxLength - promptIds.length
-    if (room < 1) {
+    if (room < (maxTokens === 0 ? 0 : 1)) {
       const problem = `the prompt has ${promptIds.length} tokens, but ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together`
       return yield* badRequest(problem, "prompt" in body ? "prompt" : "messages", "context_length_exceeded")
     }
@@ -50,15 +83,8 @@ export const requestsOf = Effect.fnUntraced(function* (
       return yield* badRequest(problem, key, "context_length_exceeded")
     }
     const sampling: RequestedSampling = {
-      ...(typeof body.temperature === "number" ? { temperature: body.temperature } : {}),
-      ...(typeof body.top_p === "number" ? { topP: body.top_p } : {}),
-      ...(typeof body.top_k === "number" ? { topK: Math.max(0, body.top_k) } : {}),
-      ...(typeof body.min_p === "number" ? { minP: body.min_p } : {}),
+      ...settings,
       maxTokens: Math.min(room, maxTokens ?? room, "prompt" in body && maxTokens === null ? completionTokens : room),
-      stop: typeof body.stop === "string" ? [body.stop] : (body.stop ?? []),
-      stopTokenIds: body.stop_token_ids ?? [],
-      ignoreEos: body.ignore_eos ?? false,
-      topLogprobs,
     }
     for (let choice = 0; choice < (body.n ?? 1); choice++) {
       const seed = seedOf(body.seed ?? null, choice)

@@ -1,8 +1,8 @@
 /** Encodes answers of `POST /v1/completions`: whole ones, and the chunks of streamed ones. These are pure functions. */
-import type { Generated, GeneratedToken, WeightsUsed } from "../inference/Engine.ts"
+import type { Generated, GeneratedToken, PromptLogprobs, WeightsUsed } from "../inference/Engine.ts"
 import { usageOf } from "./chatAnswer.ts"
 import type { ChoiceEvent } from "./choices.ts"
-import type { TokenTexts } from "./tokenTexts.ts"
+import { joined, type TokenTexts } from "./tokenTexts.ts"
 import { fingerprint, weightsBody } from "./weightsUsed.ts"
 
 /** The parts of a request on which its answer depends. */
@@ -16,9 +16,13 @@ export interface CompletionQuestion {
     /** The text before each answer; empty without `echo`. */
     readonly echo: string
   }>
+  readonly echo: boolean
   /** The number of choices of each prompt. */
   readonly n: number
-  readonly logprobs: boolean
+  /** The number of likeliest tokens that are listed for each token; null if tokens get no log-probabilities. */
+  readonly logprobs: number | null
+  /** The same for the tokens of the prompt, in vLLM's form. */
+  readonly promptLogprobs: number | null
   readonly tokenIds: boolean
   /** Whether a stream ends with a chunk that has the numbers of tokens. */
   readonly usage: boolean
@@ -29,10 +33,25 @@ const promptOf = ({ prompts, n }: CompletionQuestion, index: number) => prompts[
 
 const promptTokens = ({ prompts }: CompletionQuestion): number => prompts.reduce((sum, { ids }) => sum + ids.length, 0)
 
-const withIds = (question: CompletionQuestion, tokens: ReadonlyArray<GeneratedToken>, offset: number) => ({
-  logprobs: question.logprobs ? question.texts.completion(tokens, offset) : null,
+const withIds = (question: CompletionQuestion, tokens: ReadonlyArray<GeneratedToken>, offset: number): object => ({
+  logprobs: question.logprobs === null ? null : question.texts.completion(tokens, offset),
   ...(question.tokenIds ? { token_ids: tokens.map(({ id }) => id) } : {}),
 })
+
+/** Returns the log-probabilities of a choice: with `echo`, those of the prompt come first. */
+const logprobsOf = (
+  question: CompletionQuestion,
+  index: number,
+  tokens: ReadonlyArray<GeneratedToken>,
+  prompt: PromptLogprobs | undefined,
+): object | null => {
+  const { logprobs, echo: hasEcho, texts } = question
+  if (logprobs === null) return null
+  const { ids, echo } = promptOf(question, index)
+  const after = texts.completion(tokens, echo.length)
+  if (!hasEcho || prompt === undefined) return after
+  return joined(texts.echo(ids, prompt, { length: echo.length, topCount: logprobs }), after)
+}
 
 const ending = ({ finishReason, stopReason, weights }: Generated) => ({
   finish_reason: finishReason,
@@ -56,6 +75,10 @@ export const completionAnswer = (question: CompletionQuestion, generated: Readon
       index,
       text: echo + one.text,
       ...withIds(question, one.tokens, echo.length),
+      logprobs: logprobsOf(question, index, one.tokens, one.promptLogprobs),
+      ...(question.promptLogprobs === null || one.promptLogprobs === undefined
+        ? {}
+        : { prompt_logprobs: question.texts.prompt(one.promptLogprobs, question.promptLogprobs) }),
       ...promptIds(question, index),
       ...ending(one),
     }
@@ -86,11 +109,17 @@ export class CompletionChunks {
     if (event._tag === "Token") {
       this.offsets.set(index, at + this.question.texts.of(event.token.id).token.length)
       const text = before + event.text
-      if (text === "" && !this.question.logprobs && !this.question.tokenIds) return []
-      return [this.chunk(index, text, { ...withIds(this.question, [event.token], at), ...first })]
+      if (text === "" && this.question.logprobs === null && !this.question.tokenIds) return []
+      const logprobs =
+        offset === undefined ? { logprobs: logprobsOf(this.question, index, [event.token], event.promptLogprobs) } : {}
+      return [this.chunk(index, text, { ...withIds(this.question, [event.token], at), ...logprobs, ...first })]
     }
-    this.finished.push(event.generated)
-    return [this.chunk(index, before + event.text, { logprobs: null, ...first, ...ending(event.generated) })]
+    const { generated } = event
+    this.finished.push(generated)
+    // A request for no tokens has only this event.
+    const logprobs =
+      offset === undefined && this.question.echo ? logprobsOf(this.question, index, [], generated.promptLogprobs) : null
+    return [this.chunk(index, before + event.text, { logprobs, ...first, ...ending(generated) })]
   }
 
   /** Returns the chunks after the last event. */

@@ -1,5 +1,6 @@
 /** Refuses bodies of requests that would take long to decode or to answer, only by the lengths of their lists. */
 import { isPlain, type Plain } from "../../base/config/plain.ts"
+import { mostLogitBiases } from "../inference/Sampling.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 
 interface RequestLimits {
@@ -59,6 +60,8 @@ export const oversize = (body: unknown, limits: RequestLimits): ApiError | undef
     const list = body[key]
     if (Array.isArray(list) && list.length > limit) return lengthProblem(key, list.length, limit)
   }
+  const biases = isPlain(body.logit_bias) ? Object.keys(body.logit_bias).length : 0
+  if (biases > mostLogitBiases) return lengthProblem("logit_bias", biases, mostLogitBiases)
   const stop = Array.isArray(body.stop) ? body.stop : [body.stop]
   if (stop.some((text) => typeof text === "string" && text.length > mostOfStop)) {
     return badRequest(`stop: expected texts of at most ${mostOfStop} characters, found a longer one`, "stop")

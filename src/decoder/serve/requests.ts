@@ -6,7 +6,7 @@ import { Effect, Schema, SchemaIssue } from "effect"
 import { closest } from "../../base/config/closest.ts"
 import { fraction, intBetween, naturalInt, nonNegative, positiveInt, withDefault } from "../../base/config/fields.ts"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { mostTopLogprobs } from "../inference/Sampling.ts"
+import { LogitBias, mostTopLogprobs, Penalty, RepetitionPenalty } from "../inference/Sampling.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 
 /** A key that may be left out or null. */
@@ -24,7 +24,15 @@ const SamplingFields = {
   /** 0 or −1 keep all tokens. */
   top_k: maybe(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))),
   min_p: maybe(fraction),
-  max_tokens: maybe(positiveInt),
+  /** Numbers that are added to the logits of tokens. The keys are token ids. */
+  logit_bias: maybe(Schema.Record(Schema.String, LogitBias)),
+  presence_penalty: maybe(Penalty),
+  frequency_penalty: maybe(Penalty),
+  repetition_penalty: maybe(RepetitionPenalty),
+  /** The number of likeliest tokens that are listed, with log-probabilities, for each token of the prompt. */
+  prompt_logprobs: maybe(intBetween(0, mostTopLogprobs)),
+  /** 0 only computes the log-probabilities of the prompt. */
+  max_tokens: maybe(naturalInt),
   /** Whether `max_tokens` is cut to the room that the prompt leaves, instead of refusing a request for more. */
   clip_max_tokens: maybe(Schema.Boolean),
   seed: maybe(Schema.Int),
@@ -139,11 +147,7 @@ const isEmpty = (value: unknown): boolean =>
 
 /** Settings of other servers that would change the answer, with the values that have no effect. */
 const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unknown) => boolean)>> = {
-  frequency_penalty: [0],
-  presence_penalty: [0],
-  repetition_penalty: [1],
   length_penalty: [1],
-  logit_bias: isEmpty,
   best_of: [1],
   use_beam_search: [false],
   min_tokens: [0],
@@ -154,7 +158,6 @@ const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unk
   guided_regex: [],
   guided_choice: [],
   guided_grammar: [],
-  prompt_logprobs: [],
   truncate_prompt_tokens: [],
   include_stop_str_in_output: [false],
   skip_special_tokens: [true],

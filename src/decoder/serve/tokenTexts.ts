@@ -1,9 +1,25 @@
 /** Formats tokens and their log-probabilities for OpenAI's protocol. These are pure functions. */
-import type { TokenCandidate, GeneratedToken } from "../inference/Engine.ts"
+import type { TokenCandidate, GeneratedToken, PromptLogprobs } from "../inference/Engine.ts"
 import type { ModelTokens } from "../engine/ChatModel.ts"
 
 /** The log-probability of a token that cannot occur, because JSON has no −Infinity. Other servers send the same number. */
 const least = -9999
+
+/** The log-probabilities of a completion's tokens, as lists. */
+interface CompletionLogprobs {
+  readonly tokens: ReadonlyArray<string>
+  readonly token_logprobs: ReadonlyArray<number | null>
+  readonly top_logprobs: ReadonlyArray<Readonly<Record<string, number>> | null>
+  readonly text_offset: ReadonlyArray<number>
+}
+
+/** Joins the log-probabilities of a prompt and its completion. */
+export const joined = (before: CompletionLogprobs, after: CompletionLogprobs): CompletionLogprobs => ({
+  tokens: [...before.tokens, ...after.tokens],
+  token_logprobs: [...before.token_logprobs, ...after.token_logprobs],
+  top_logprobs: [...before.top_logprobs, ...after.top_logprobs],
+  text_offset: [...before.text_offset, ...after.text_offset],
+})
 
 /** Makes the texts of tokens, and caches them, because an answer has few different tokens. */
 export class TokenTexts {
@@ -34,7 +50,7 @@ export class TokenTexts {
   }
 
   /** Returns the log-probabilities of a completion, as lists. `offset` is the length of the text before the first token. */
-  completion(tokens: ReadonlyArray<GeneratedToken>, offset: number) {
+  completion(tokens: ReadonlyArray<GeneratedToken>, offset: number): CompletionLogprobs {
     const offsets: Array<number> = []
     let at = offset
     for (const { id } of tokens) {
@@ -44,10 +60,45 @@ export class TokenTexts {
     return {
       tokens: tokens.map(({ id }) => this.of(id).token),
       token_logprobs: tokens.map(({ logprob }) => Math.max(logprob, least)),
-      top_logprobs: tokens.map(({ top }) =>
-        Object.fromEntries(top.map((one) => [this.of(one.id).token, Math.max(one.logprob, least)])),
-      ),
+      top_logprobs: tokens.map(({ top }) => this.likeliest(top)),
       text_offset: offsets,
     }
+  }
+
+  /**
+   * Returns the log-probabilities of a prompt that a completion repeats, as lists. The first token has none. `length` is the
+   * length of the prompt's text, and `topCount` the number of likeliest tokens to list.
+   */
+  echo(
+    ids: ReadonlyArray<number>,
+    prompt: PromptLogprobs,
+    { length, topCount }: { readonly length: number; readonly topCount: number },
+  ): CompletionLogprobs {
+    const { tokens, text_offset: offsets } = this.completion(
+      ids.map((id) => ({ id, logprob: 0, top: [] })),
+      0,
+    )
+    return {
+      tokens,
+      token_logprobs: prompt.map((token) => (token === null ? null : Math.max(token.logprob, least))),
+      top_logprobs: prompt.map((token) => (token === null ? null : this.likeliest(token.top.slice(0, topCount)))),
+      // Special tokens have a name, but the text of the prompt does not contain it.
+      text_offset: offsets.map((offset) => Math.min(offset, length)),
+    }
+  }
+
+  private likeliest(top: ReadonlyArray<TokenCandidate>): Readonly<Record<string, number>> {
+    return Object.fromEntries(top.map((one) => [this.of(one.id).token, Math.max(one.logprob, least)]))
+  }
+
+  /** Returns the log-probabilities of a prompt in vLLM's form: for each token, an object whose keys are token ids. */
+  prompt(prompt: PromptLogprobs, topCount: number) {
+    return prompt.map((token) => {
+      if (token === null) return null
+      const entry = ({ id, logprob }: TokenCandidate, rank: number) =>
+        [id, { logprob: Math.max(logprob, least), rank, decoded_token: this.of(id).token }] as const
+      const likeliest = token.top.slice(0, topCount).map((one, index) => entry(one, index + 1))
+      return Object.fromEntries([entry(token, token.rank), ...likeliest])
+    })
   }
 }

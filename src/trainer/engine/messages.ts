@@ -25,16 +25,25 @@ const Candidate = Struct({ id: Int, logprob: Number })
 const Token = Struct({ ...Candidate.fields, top: Array(Candidate) })
 const Weights = Struct({ model: String, step: Int, baseStep: Int })
 
+const Prompt = Array(NullOr(Struct({ ...Token.fields, rank: Int })))
+
 const Generated = Struct({
   tokens: Array(Token),
   text: String,
   finishReason: Literals(["stop", "length"]),
   stopReason: NullOr(Union([String, Number])),
   weights: Weights,
+  promptLogprobs: Schema.optionalKey(Prompt),
 })
 
 const Event = Union([
-  Struct({ _tag: Literal("Token"), token: Token, text: String, weights: Weights }),
+  Struct({
+    _tag: Literal("Token"),
+    token: Token,
+    text: String,
+    weights: Weights,
+    promptLogprobs: Schema.optionalKey(Prompt),
+  }),
   Struct({ _tag: Literal("Finished"), text: String, generated: Generated }),
 ])
 

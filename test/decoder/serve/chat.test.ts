@@ -44,7 +44,8 @@ describe("chat completions", () => {
         stop: ["a", "b"],
         max_completion_tokens: 4,
         user: "ada",
-        frequency_penalty: 0,
+        frequency_penalty: 0.5,
+        logit_bias: { 9: -100 },
         response_format: { type: "text" },
         ...more,
       })
@@ -53,6 +54,8 @@ describe("chat completions", () => {
         topP: 0.9,
         topK: 5,
         minP: 0.1,
+        logitBias: [[9, -100]],
+        frequencyPenalty: 0.5,
         maxTokens: 4,
         stop: ["a", "b"],
         stopTokenIds: [7],

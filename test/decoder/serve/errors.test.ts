@@ -50,14 +50,29 @@ describe("a wrong request", () => {
     ["a temperature below 0", { ...body, temperature: -1 }, "temperature", "greater than or equal to 0"],
     ["top_logprobs without logprobs", { ...body, top_logprobs: 2 }, "top_logprobs", "expected logprobs to be true"],
     ["a misspelt key", { ...body, temprature: 1 }, "temprature", 'did you mean "temperature"?'],
-    ["a setting that would change the answer", { ...body, logit_bias: { 5: 1 } }, "logit_bias", "not supported"],
+    ["a setting that would change the answer", { ...body, min_tokens: 5 }, "min_tokens", "not supported"],
+    ["a bias of no token", { ...body, logit_bias: { five: 1 } }, "logit_bias.five", "a token id"],
+    ["a bias beyond 100", { ...body, logit_bias: { 5: 101 } }, "logit_bias.5", "between -100 and 100"],
+    [
+      "a million biases",
+      { ...body, logit_bias: Object.fromEntries(Array.from({ length: 1e6 }, (_, id) => [id, 1])) },
+      "logit_bias",
+      "expected at most 1024 items, found 1000000",
+    ],
+    ["no tokens without a reason", { ...body, max_tokens: 0 }, "max_tokens", "prompt_logprobs"],
+    [
+      "a streamed prompt",
+      { ...body, stream: true, prompt_logprobs: 0 },
+      "prompt_logprobs",
+      "expected stream to be false",
+    ],
     [
       "a format of the answer",
       { ...body, response_format: { type: "json_object" } },
       "response_format",
       "not supported",
     ],
-    ["a penalty", { ...body, frequency_penalty: 0.5 }, "frequency_penalty", "not supported"],
+    ["a penalty beyond 2", { ...body, frequency_penalty: 2.5 }, "frequency_penalty", "between -2 and 2"],
     ["a tool to call without tools", { ...body, tool_choice: "required" }, "tool_choice", "tools is empty"],
     [
       "a tool to call that is not offered",
@@ -102,8 +117,6 @@ describe("a wrong request", () => {
 
   it("is told what this server's completions lack", () =>
     serving({}, async ({ post }) => {
-      const both = await post("/v1/completions", { prompt: "Hi", echo: true, logprobs: 1 })
-      assert.strictEqual(both.body.error.param, "logprobs")
       const empty = await post("/v1/completions", { prompt: [] })
       assert.strictEqual(empty.status, 400)
       const mixed = await post("/v1/completions", { prompt: ["a", [1]] })

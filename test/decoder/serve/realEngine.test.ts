@@ -14,7 +14,7 @@ import { disk } from "../../run/store/disk.ts"
 import { servingEngine } from "./serving.ts"
 
 const root = fileURLToPath(new URL("../../fixtures/hugging-face/llama", import.meta.url))
-const { greedy } = JSON.parse(readFileSync(`${root}/expected.json`, "utf8"))
+const { forward, greedy } = JSON.parse(readFileSync(`${root}/expected.json`, "utf8"))
 
 const scope = Effect.runSync(Scope.make())
 let model: OpenedDecoder
@@ -60,6 +60,27 @@ describe("a small Llama behind the server", () => {
         body.choices.map((choice: { readonly token_ids: ReadonlyArray<number> }) => choice.token_ids),
         greedy.generated,
       )
+    }))
+
+  it("gives a prompt the log-probabilities of Hugging Face, and the same bits among other requests", () =>
+    serving(async ({ post }) => {
+      const ids: ReadonlyArray<ReadonlyArray<number>> = forward.input_ids
+      const scored = { prompt: ids, max_tokens: 0, prompt_logprobs: 2, echo: true, logprobs: 1 }
+      const { choices } = (await post("/v1/completions", scored)).body
+      for (const [row, { logprobs, prompt_logprobs: listed, text }] of choices.entries()) {
+        assert.strictEqual(text.length > 0, true)
+        assert.strictEqual(logprobs.token_logprobs[0], null)
+        for (const [at, expected] of forward.logprobs_of_next[row].entries()) {
+          const { logprob, rank } = listed[at + 1][ids[row][at + 1]]
+          assert.closeTo(logprob, expected, 1e-4)
+          assert.strictEqual(logprobs.token_logprobs[at + 1], logprob)
+          assert.lengthOf(Object.keys(listed[at + 1]), rank <= 2 ? 2 : 3)
+          assert.lengthOf(Object.keys(logprobs.top_logprobs[at + 1]), 1)
+        }
+      }
+      const load = { prompt: ids[1], max_tokens: 12, n: 4, seed: 1, ignore_eos: true }
+      const [again] = await Promise.all([post("/v1/completions", scored), post("/v1/completions", load)])
+      assert.deepStrictEqual(again.body.choices, choices)
     }))
 
   it("draws the same text for a seed: whole, streamed, among 64 requests and in this process", () =>

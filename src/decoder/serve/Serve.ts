@@ -22,6 +22,7 @@ import type { ChatModel } from "../engine/ChatModel.ts"
 import { type ClientAdapters, loadAdapter, unloadAdapter } from "./adapterRoutes.ts"
 import { chatCompletions, completions } from "./answers.ts"
 import { ApiError, internalError } from "./ApiError.ts"
+import { generateTokens } from "./generateAnswer.ts"
 import { detokenize, health, models, tokenize } from "./modelRoutes.ts"
 import { failure, reported } from "./responses.ts"
 import { metricsPage } from "./metricsRoute.ts"
@@ -86,6 +87,7 @@ const routesOf = (state: ServerState, adapters: ClientAdapters, apiKey: Redacted
   return [
     HttpRouter.route("POST", "/v1/chat/completions", guarded(chatCompletions(state))),
     HttpRouter.route("POST", "/v1/completions", guarded(completions(state))),
+    HttpRouter.route("POST", "/inference/v1/generate", guarded(generateTokens(state))),
     HttpRouter.route("GET", "/v1/models/*", guarded(models(state))),
     HttpRouter.route("POST", "/v1/load_lora_adapter", guarded(loadAdapter(state, adapters))),
     HttpRouter.route("POST", "/v1/unload_lora_adapter", guarded(unloadAdapter(state, adapters))),

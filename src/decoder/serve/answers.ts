@@ -1,7 +1,7 @@
 /** Handles the requests that generate text: chat completions and completions, whole or streamed. */
 import { Effect, Schema } from "effect"
 import type { ModelInfo } from "../inference/Engine.ts"
-import { badRequest } from "./ApiError.ts"
+import { type ApiError, badRequest } from "./ApiError.ts"
 import { chatAnswer, ChatChunks, type ChatQuestion } from "./chatAnswer.ts"
 import { generateAll, requestsOf, streamAll } from "./choices.ts"
 import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./completionAnswer.ts"
@@ -12,7 +12,10 @@ import { timedAnswer } from "./serveMetrics.ts"
 import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "./ServerState.ts"
 
 /** Returns the number of likeliest tokens for each token of the prompt; null if the request asks for none. */
-const promptLogprobsOf = ({ prompt_logprobs: count = null, stream }: ChatBody | CompletionBody) =>
+const promptLogprobsOf = ({
+  prompt_logprobs: count = null,
+  stream,
+}: Pick<ChatBody, "prompt_logprobs" | "stream">): Effect.Effect<number | null, ApiError> =>
   count !== null && stream === true
     ? Effect.fail(
         badRequest(
@@ -35,7 +38,17 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
   }
   const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null
   const promptLogprobs = yield* promptLogprobsOf(request)
-  const requests = yield* requestsOf([prompt.ids], { body: request, model, maxTokens, topLogprobs, promptLogprobs })
+  const requests = yield* requestsOf([prompt.ids], {
+    body: request,
+    model,
+    keys: {
+      prompt: "messages",
+      maxTokens: request.max_completion_tokens === maxTokens ? "max_completion_tokens" : "max_tokens",
+    },
+    maxTokens,
+    topLogprobs,
+    promptLogprobs,
+  })
   const question: ChatQuestion = {
     ...(yield* beginAnswer(state, "chatcmpl")),
     model: model.name,
@@ -54,6 +67,9 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
   if (request.stream !== true) return json(chatAnswer(question, yield* generateAll(engine, requests)))
   return streamed(yield* streamAll(engine, requests), new ChatChunks(question, requests.length))
 })
+
+/** The default for the largest number of tokens of a completion, as on OpenAI's servers. */
+const completionTokens = 16
 
 type CompletionPrompt = string | ReadonlyArray<number>
 
@@ -96,7 +112,9 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
   const requests = yield* requestsOf(ids, {
     body: request,
     model,
+    keys: { prompt: "prompt", maxTokens: "max_tokens" },
     maxTokens,
+    defaultTokens: completionTokens,
     topLogprobs: logprobs ?? 0,
     promptLogprobs: echo && logprobs !== null ? Math.max(logprobs, promptLogprobs ?? 0) : promptLogprobs,
   })

@@ -11,7 +11,7 @@ import {
 } from "../inference/Engine.ts"
 import { stream as randomStream } from "../../base/rng/Rng.ts"
 import { badRequest } from "./ApiError.ts"
-import type { ChatBody, CompletionBody } from "./requests.ts"
+import type { SamplingBody } from "./requests.ts"
 
 /** Returns the seed of a choice. The first choice has the request's own seed, so it does not depend on `n`. */
 const seedOf = (seed: number | null, choice: number): number | null =>
@@ -19,17 +19,18 @@ const seedOf = (seed: number | null, choice: number): number | null =>
 
 /** The settings of a request that apply to all choices. */
 interface RequestSettings {
-  readonly body: ChatBody | CompletionBody
+  readonly body: SamplingBody
   readonly model: ModelInfo
-  /** The largest number of tokens of each answer, as the client set it; null uses all the room of the model. */
+  /** The names of the prompt and of `maxTokens` in the request, for messages. */
+  readonly keys: { readonly prompt: string; readonly maxTokens: string }
+  /** The largest number of tokens of each answer, as the client set it; null uses `defaultTokens`. */
   readonly maxTokens: number | null
+  /** By default all the room of the model. */
+  readonly defaultTokens?: number
   readonly topLogprobs: number
   /** The number of likeliest tokens for each token of the prompt; null if prompts get no log-probabilities. */
   readonly promptLogprobs: number | null
 }
-
-/** The default for the largest number of tokens of a completion, as on OpenAI's servers. */
-const completionTokens = 16
 
 /** Converts the settings of a body that have the same meaning in the engine. */
 const samplingOf = (body: RequestSettings["body"]): RequestedSampling => ({
@@ -51,12 +52,12 @@ const samplingOf = (body: RequestSettings["body"]): RequestedSampling => ({
 /** Makes the engine's request for each choice: the `n` choices of the first prompt, then those of the next. */
 export const requestsOf = Effect.fnUntraced(function* (
   prompts: ReadonlyArray<ReadonlyArray<number>>,
-  { body, model, maxTokens, topLogprobs, promptLogprobs }: RequestSettings,
+  { body, model, keys, maxTokens, defaultTokens = Infinity, topLogprobs, promptLogprobs }: RequestSettings,
 ) {
   const all: Array<GenerateRequest> = []
   if (maxTokens === 0 && promptLogprobs === null) {
-    const problem = "max_tokens: expected 1 or more, or log-probabilities of the prompt (prompt_logprobs); found 0"
-    return yield* badRequest(problem, "max_tokens")
+    const problem = `${keys.maxTokens}: expected 1 or more, or log-probabilities of the prompt (prompt_logprobs); found 0`
+    return yield* badRequest(problem, keys.maxTokens)
   }
   const wrong = Object.keys(body.logit_bias ?? {}).find((key) => !/^\d{1,15}$/.test(key))
   if (wrong !== undefined) {
@@ -72,19 +73,15 @@ export const requestsOf = Effect.fnUntraced(function* (
     const room = model.maxLength - promptIds.length
     if (room < (maxTokens === 0 ? 0 : 1)) {
       const problem = `the prompt has ${promptIds.length} tokens, but ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together`
-      return yield* badRequest(problem, "prompt" in body ? "prompt" : "messages", "context_length_exceeded")
+      return yield* badRequest(problem, keys.prompt, "context_length_exceeded")
     }
     if (maxTokens !== null && maxTokens > room && body.clip_max_tokens !== true) {
-      const key =
-        "max_completion_tokens" in body && body.max_completion_tokens === maxTokens
-          ? "max_completion_tokens"
-          : "max_tokens"
-      const problem = `${key}: expected at most ${room}, since ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together and the prompt has ${promptIds.length}; found ${maxTokens}`
-      return yield* badRequest(problem, key, "context_length_exceeded")
+      const problem = `${keys.maxTokens}: expected at most ${room}, since ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together and the prompt has ${promptIds.length}; found ${maxTokens}`
+      return yield* badRequest(problem, keys.maxTokens, "context_length_exceeded")
     }
     const sampling: RequestedSampling = {
       ...settings,
-      maxTokens: Math.min(room, maxTokens ?? room, "prompt" in body && maxTokens === null ? completionTokens : room),
+      maxTokens: Math.min(room, maxTokens ?? defaultTokens),
     }
     for (let choice = 0; choice < (body.n ?? 1); choice++) {
       const seed = seedOf(body.seed ?? null, choice)

@@ -56,19 +56,31 @@ export const oversize = (body: unknown, limits: RequestLimits): ApiError | undef
   if (!isPlain(body)) return undefined
   const keys = Object.keys(body).length
   if (keys > mostKeys) return badRequest(`expected a body with at most ${mostKeys} keys, found ${keys}`)
-  for (const [key, limit] of Object.entries(most)) {
-    const list = body[key]
-    if (Array.isArray(list) && list.length > limit) return lengthProblem(key, list.length, limit)
-  }
-  const biases = isPlain(body.logit_bias) ? Object.keys(body.logit_bias).length : 0
-  if (biases > mostLogitBiases) return lengthProblem("logit_bias", biases, mostLogitBiases)
-  const stop = Array.isArray(body.stop) ? body.stop : [body.stop]
-  if (stop.some((text) => typeof text === "string" && text.length > mostOfStop)) {
-    return badRequest(`stop: expected texts of at most ${mostOfStop} characters, found a longer one`, "stop")
-  }
-  const { tokens } = body
+  const { tokens, token_ids: ids, sampling_params: settings } = body
   const tokensProblem = Array.isArray(tokens)
     ? idsProblem("tokens", tokens, Math.max(limits.maxTokens, mostDetokenized))
     : undefined
-  return tokensProblem ?? promptProblem(body, limits)
+  return (
+    settingsProblem(body, "") ??
+    (isPlain(settings) ? settingsProblem(settings, "sampling_params.") : undefined) ??
+    tokensProblem ??
+    (Array.isArray(ids) ? idsProblem("token_ids", ids, limits.maxTokens) : undefined) ??
+    promptProblem(body, limits)
+  )
+}
+
+/** Checks the lengths of settings, whose names in messages begin with `prefix`. */
+const settingsProblem = (settings: Plain, prefix: string): ApiError | undefined => {
+  for (const [key, limit] of Object.entries(most)) {
+    const list = settings[key]
+    if (Array.isArray(list) && list.length > limit) return lengthProblem(`${prefix}${key}`, list.length, limit)
+  }
+  const biases = isPlain(settings.logit_bias) ? Object.keys(settings.logit_bias).length : 0
+  if (biases > mostLogitBiases) return lengthProblem(`${prefix}logit_bias`, biases, mostLogitBiases)
+  const stop = Array.isArray(settings.stop) ? settings.stop : [settings.stop]
+  if (stop.some((text) => typeof text === "string" && text.length > mostOfStop)) {
+    const key = `${prefix}stop`
+    return badRequest(`${key}: expected texts of at most ${mostOfStop} characters, found a longer one`, key)
+  }
+  return undefined
 }

@@ -15,9 +15,8 @@ const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.Nul
 /** The largest number of choices of one prompt. */
 const mostChoices = 128
 
+/** The settings of the sampling. */
 const SamplingFields = {
-  /** The name of the model; the base model if left out. */
-  model: maybe(Schema.String),
   n: maybe(intBetween(1, mostChoices)),
   temperature: maybe(nonNegative),
   top_p: maybe(fraction.check(Schema.isGreaterThan(0))),
@@ -39,6 +38,16 @@ const SamplingFields = {
   stop: maybe(Schema.Union([Schema.NonEmptyString, Schema.Array(Schema.NonEmptyString)])),
   stop_token_ids: maybe(Schema.Array(naturalInt)),
   ignore_eos: maybe(Schema.Boolean),
+}
+
+const SamplingBody = Schema.Struct(SamplingFields)
+export type SamplingBody = typeof SamplingBody.Type
+
+/** The settings of requests that generate text. */
+const AnswerFields = {
+  ...SamplingFields,
+  /** The name of the model; the base model if left out. */
+  model: maybe(Schema.String),
   stream: maybe(Schema.Boolean),
   stream_options: maybe(Schema.Struct({ include_usage: maybe(Schema.Boolean) })),
   /** Whether the answer includes the token ids of the prompt and of the answer. */
@@ -86,7 +95,7 @@ const Conversation = {
 
 /** The body of `POST /v1/chat/completions`. */
 export const ChatBody = Schema.Struct({
-  ...SamplingFields,
+  ...AnswerFields,
   ...Conversation,
   max_completion_tokens: maybe(positiveInt),
   tool_choice: maybe(
@@ -105,7 +114,7 @@ const Ids = Schema.NonEmptyArray(naturalInt)
 
 /** The body of `POST /v1/completions`. */
 export const CompletionBody = Schema.Struct({
-  ...SamplingFields,
+  ...AnswerFields,
   prompt: Schema.Union([Schema.String, Ids, Schema.NonEmptyArray(Schema.String), Schema.NonEmptyArray(Ids)]),
   /** The number of likeliest tokens that are listed for each token. */
   logprobs: maybe(intBetween(0, mostTopLogprobs)),
@@ -115,6 +124,23 @@ export const CompletionBody = Schema.Struct({
   add_special_tokens: maybe(Schema.Boolean),
 })
 export type CompletionBody = typeof CompletionBody.Type
+
+/** The body of `POST /inference/v1/generate`. */
+export const GenerateBody = Schema.Struct({
+  model: maybe(Schema.String),
+  request_id: maybe(Schema.String.check(Schema.isMaxLength(256))),
+  token_ids: Ids,
+  sampling_params: Schema.Record(Schema.String, Schema.Unknown),
+  stream: maybe(Schema.Boolean),
+  stream_options: maybe(Schema.Struct({ include_usage: maybe(Schema.Boolean) })),
+})
+
+/** The settings in the key `sampling_params` of `GenerateBody`. */
+export const SamplingParams = Schema.Struct({
+  ...SamplingFields,
+  /** The number of likeliest tokens that are listed for each token. */
+  logprobs: maybe(intBetween(0, mostTopLogprobs)),
+})
 
 /** The body of `POST /tokenize`: a text, or a conversation. */
 export const TokenizeBody = Schema.Union([
@@ -174,6 +200,9 @@ const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unk
   audio: [],
   web_search_options: [],
   prompt_embeds: [],
+  features: [],
+  kv_transfer_params: [],
+  flat_logprobs: [false],
 }
 
 /** Settings that never change the answer. */
@@ -188,6 +217,9 @@ const harmless = [
   "prediction",
   "priority",
   "request_id",
+  "cache_salt",
+  "detokenize",
+  "spaces_between_special_tokens",
 ]
 
 /** The length in characters above which a key is not compared with known settings. */
@@ -220,21 +252,29 @@ const spelled = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }
     .map((key, index) => (typeof key === "number" ? `[${key}]` : index === 0 ? String(key) : `.${String(key)}`))
     .join("")
 
-/** Makes a function that decodes a body with its Schema. It fails with an error that names the first wrong key. */
+/**
+ * Makes a function that decodes a body with its Schema. It fails with an error that names the first wrong key. `inside` is the
+ * key of the request that has the body, if it is not the whole request.
+ */
 export const decoder = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
+  inside?: string,
 ): ((body: unknown) => Effect.Effect<S["Type"], ApiError>) => {
+  const placed = (error: ApiError): ApiError =>
+    inside === undefined
+      ? error
+      : badRequest(`${inside}.${error.message}`, error.param === null ? inside : `${inside}.${error.param}`, error.code)
   const decode = Schema.decodeUnknownEffect(schema)
   const fields = "fields" in schema && isPlain(schema.fields) ? Object.keys(schema.fields) : []
   return (body) => {
     if (!isPlain(body)) return Effect.fail(badRequest("expected a JSON object as the body"))
     const problem = fields.length === 0 ? undefined : problemOf(body, fields)
-    if (problem !== undefined) return Effect.fail(problem)
+    if (problem !== undefined) return Effect.fail(placed(problem))
     return Effect.mapError(decode(body), ({ issue }) => {
       const [{ message, path = [] }] = issuesOf(issue).issues
       const param = spelled(path)
       const expected = message.charAt(0).toLowerCase() + message.slice(1)
-      return badRequest(`${param === "" ? "body" : param}: ${expected}`, param === "" ? null : param)
+      return placed(badRequest(`${param === "" ? "body" : param}: ${expected}`, param === "" ? null : param))
     })
   }
 }

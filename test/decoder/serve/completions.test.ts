@@ -93,6 +93,59 @@ describe("completions", () => {
     }))
 })
 
+describe("token ids", () => {
+  const path = "/inference/v1/generate"
+  const settings = { max_tokens: 2, logprobs: 1, seed: 5, stop_token_ids: [7], logit_bias: { 9: -1 } }
+
+  it("are continued with token ids, whole and streamed", () =>
+    serving({ script: () => "abc" }, async ({ post, url, engine }) => {
+      const request = { model: "base", request_id: "mine", token_ids: [72, 105], sampling_params: settings }
+      const { body } = await post(path, request)
+      assert.strictEqual(body.request_id, "mine")
+      const [choice] = body.choices
+      assert.deepStrictEqual([choice.token_ids, choice.finish_reason, choice.weights.step], [[97, 98], "length", 0])
+      assert.deepStrictEqual(choice.logprobs.content[0], {
+        token: "token_id:97",
+        logprob: -1,
+        bytes: null,
+        top_logprobs: [{ token: "token_id:97", logprob: -1 }],
+      })
+      assert.deepStrictEqual(body.usage, { prompt_tokens: 2, completion_tokens: 2, total_tokens: 4 })
+      assert.deepStrictEqual(engine.requests[0].sampling?.logitBias, [[9, -1]])
+      const streamed = await fetch(`${url}${path}`, {
+        method: "POST",
+        body: JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } }),
+      })
+      const chunks = (await streamed.text()).split("\n\n").filter((line) => line.startsWith("data: {"))
+      const parsed = chunks.map((line) => JSON.parse(line.slice(6)))
+      assert.deepStrictEqual(
+        parsed.flatMap(({ choices }) => choices).flatMap(({ token_ids }) => token_ids),
+        [97, 98],
+      )
+      assert.deepStrictEqual(parsed.at(-1).usage, body.usage)
+    }))
+
+  it.each([
+    ["token_ids", { token_ids: [] }],
+    ["token_ids", { token_ids: Array.from({ length: 1001 }, () => 1) }],
+    ["sampling_params", { token_ids: [1] }],
+    ["sampling_params.temperature", { token_ids: [1], sampling_params: { temperature: "hot" } }],
+    ["sampling_params.temprature", { token_ids: [1], sampling_params: { temprature: 1 } }],
+    ["sampling_params.min_tokens", { token_ids: [1], sampling_params: { min_tokens: 3 } }],
+    ["sampling_params.max_tokens", { token_ids: [1], sampling_params: { max_tokens: 1000 } }],
+    ["sampling_params.stop", { token_ids: [1], sampling_params: { stop: Array.from({ length: 65 }, () => "a") } }],
+    ["sampling_params.prompt_logprobs", { token_ids: [1], stream: true, sampling_params: { prompt_logprobs: 0 } }],
+    ["kv_transfer_params", { token_ids: [1], sampling_params: {}, kv_transfer_params: { remote: 1 } }],
+  ])("are refused with the key %s", (param, body) =>
+    serving({}, async ({ post, engine }) => {
+      const answer = await post(path, body)
+      assert.deepStrictEqual([answer.status, answer.body.error.param], [400, param])
+      assert.include(answer.body.error.message, param)
+      assert.isEmpty(engine.requests)
+    }),
+  )
+})
+
 describe("tokens", () => {
   it("of a text and of a conversation are counted, and become text again", () =>
     serving({}, async ({ post }) => {

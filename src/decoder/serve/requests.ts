@@ -260,10 +260,15 @@ export const decoder = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
   inside?: string,
 ): ((body: unknown) => Effect.Effect<S["Type"], ApiError>) => {
-  const placed = (error: ApiError): ApiError =>
-    inside === undefined
-      ? error
-      : badRequest(`${inside}.${error.message}`, error.param === null ? inside : `${inside}.${error.param}`, error.code)
+  const placed = ({ message, param, code }: ApiError): ApiError => {
+    if (inside === undefined) return badRequest(message, param, code)
+    const place = param === null ? inside : `${inside}.${param}`
+    return badRequest(
+      param !== null && message.startsWith(param) ? `${inside}.${message}` : `${place}: ${message}`,
+      place,
+      code,
+    )
+  }
   const decode = Schema.decodeUnknownEffect(schema)
   const fields = "fields" in schema && isPlain(schema.fields) ? Object.keys(schema.fields) : []
   return (body) => {

@@ -114,6 +114,7 @@ describe("token ids", () => {
       assert.deepStrictEqual(engine.requests[0].sampling?.logitBias, [[9, -1]])
       const streamed = await fetch(`${url}${path}`, {
         method: "POST",
+        headers: { "content-type": "application/json" },
         body: JSON.stringify({ ...request, stream: true, stream_options: { include_usage: true } }),
       })
       const chunks = (await streamed.text()).split("\n\n").filter((line) => line.startsWith("data: {"))
@@ -126,7 +127,7 @@ describe("token ids", () => {
     }))
 
   it.each([
-    ["token_ids", { token_ids: [] }],
+    ["token_ids[0]", { token_ids: [], sampling_params: {} }],
     ["token_ids", { token_ids: Array.from({ length: 1001 }, () => 1) }],
     ["sampling_params", { token_ids: [1] }],
     ["sampling_params.temperature", { token_ids: [1], sampling_params: { temperature: "hot" } }],

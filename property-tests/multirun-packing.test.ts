@@ -200,7 +200,7 @@ describe("packing", () => {
           trained: new Set<string>(),
         }))
         for (const [index, { id }] of runs.entries())
-          packer.open(index, { id, step: 0, normalisationAt: () => tokenMean })
+          packer.open(index, { id, step: 0, rulesAt: () => ({ normalisation: tokenMean }) })
         let names = shape.maxRuns
         const pack = () => {
           const upcoming = packer.upcoming()
@@ -244,7 +244,7 @@ describe("packing", () => {
             } else {
               packer.close(index)
               runs[index] = { id: `run_${names++}`, arrived: 0, step: 0, trained: new Set() }
-              packer.open(index, { id: runs[index].id, step: 0, normalisationAt: () => tokenMean })
+              packer.open(index, { id: runs[index].id, step: 0, rulesAt: () => ({ normalisation: tokenMean }) })
             }
           }
         }
@@ -261,7 +261,8 @@ describe("packing", () => {
       fc.property(shapes, fc.integer({ min: 1, max: 30 }), (shape, packs) => {
         const packer = packerOf(shape)
         const ids = Array.from({ length: shape.maxRuns }, (_, index) => `run_${index}`)
-        for (const [index, id] of ids.entries()) packer.open(index, { id, step: 0, normalisationAt: () => tokenMean })
+        for (const [index, id] of ids.entries())
+          packer.open(index, { id, step: 0, rulesAt: () => ({ normalisation: tokenMean }) })
         /** The number of units of each run so far. */
         const served = ids.map(() => 0)
         for (let pack = 0; pack < packs; pack++) {
@@ -293,7 +294,11 @@ describe("packing", () => {
         const microBatchesOf = (indices: ReadonlyArray<number>, ranks: number) => {
           const packer = makePacker({ ...oneRun, ranks })
           for (const index of indices) {
-            packer.open(index, { id: `run_${index}`, step: 0, normalisationAt: () => ({ type: "sequence_mean" }) })
+            packer.open(index, {
+              id: `run_${index}`,
+              step: 0,
+              rulesAt: () => ({ normalisation: { type: "sequence_mean" } }),
+            })
             offerUpTo(packer, index, `run_${index}`, steps, oneRun)
           }
           const all: Array<unknown> = []
@@ -365,7 +370,7 @@ describe("packing", () => {
         const packer = packerOf(shape)
         const open = has.slice(0, shape.maxRuns)
         for (const [index, full] of open.entries()) {
-          packer.open(index, { id: `run_${index}`, step: 0, normalisationAt: () => tokenMean })
+          packer.open(index, { id: `run_${index}`, step: 0, rulesAt: () => ({ normalisation: tokenMean }) })
           if (full) offerUpTo(packer, index, `run_${index}`, 1, shape)
         }
         const { rows, width, ranks } = shape

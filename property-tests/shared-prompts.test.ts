@@ -69,7 +69,7 @@ const samplesOf = ({ common, groups, seed }: Drawn, vocabSize: number, run: numb
 const packed = (runs: ReadonlyArray<ReadonlyArray<TrainingSample>>, rows: number, mixing: Mixing): MicroBatch => {
   const packer = makePacker({ rows, width, block: 4, maxRuns: 2, ranks: 1, mixing })
   for (const [run, samples] of runs.entries()) {
-    packer.open(run, { id: `run_${run}`, step: 0, normalisationAt: () => ({ type: "token_mean" }) })
+    packer.open(run, { id: `run_${run}`, step: 0, rulesAt: () => ({ normalisation: { type: "token_mean" } }) })
     packer.offer(run, { step: 0, samples })
   }
   const pack = packer.pack()

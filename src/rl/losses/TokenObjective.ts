@@ -95,6 +95,24 @@ export const CispoObjective = Schema.Struct({
   ...normalised("token_mean"),
 })
 
+/**
+ * Direct preference optimisation (Rafailov et al. 2023, arXiv:2305.18290), which learns from pairs of a chosen and a rejected
+ * answer; see `tokenDpo`.
+ */
+export const DpoObjective = Schema.Struct({
+  type: Schema.Literal("dpo"),
+  /** The factor of the rewards. The smaller it is, the further the model may move away from the reference model. */
+  beta: withDefault(positive, 0.1),
+  /** The assumed share of pairs whose answers are mixed up, below one half; 0 trusts all of them. */
+  labelSmoothing: withDefault(
+    nonNegative.check(Schema.makeFilter((share) => (share < 0.5 ? undefined : "Expected a number below 0.5"))),
+    0,
+  ),
+  /** Every pair counts the same, whatever the lengths of its answers. */
+  normalisation: withDefault(Schema.Struct({ type: Schema.Literal("sequence_sum") }), { type: "sequence_sum" }),
+})
+export type DpoObjective = typeof DpoObjective.Type
+
 /** The Schema of the objective in a config: `type` chooses the algorithm; all else has the defaults of its paper. */
 export const TokenObjective = Schema.Union([
   SftObjective,
@@ -105,16 +123,17 @@ export const TokenObjective = Schema.Union([
   DapoObjective,
   GspoObjective,
   CispoObjective,
+  DpoObjective,
 ]).annotate({
-  expected: "an objective whose type is sft, reinforce, rloo, grpo, dr_grpo, dapo, gspo or cispo",
+  expected: "an objective whose type is sft, reinforce, rloo, grpo, dr_grpo, dapo, gspo, cispo or dpo",
 })
 export type TokenObjective = typeof TokenObjective.Type
 
 type Estimator = Pick<GroupAdvantageInputs<Numbers>, "baseline" | "deviation">
 
 /**
- * Returns the settings of `Returns.groupAdvantages` that belong to an objective; null for supervised fine-tuning, which
- * has no advantages.
+ * Returns the settings of `Returns.groupAdvantages` that belong to an objective; null for supervised fine-tuning and
+ * DPO, which have no advantages.
  *
  * @example
  * ```ts
@@ -122,7 +141,7 @@ type Estimator = Pick<GroupAdvantageInputs<Numbers>, "baseline" | "deviation">
  * ```
  */
 export const advantageEstimatorOf = (type: TokenObjective["type"]): Estimator | null => {
-  if (type === "sft") return null
+  if (type === "sft" || type === "dpo") return null
   if (type === "rloo") return { baseline: "leave_one_out", deviation: "none" }
   if (type === "dr_grpo" || type === "reinforce") return { baseline: "mean", deviation: "none" }
   return { baseline: "mean", deviation: "sample" }

@@ -2,6 +2,7 @@
 import * as Graph from "../../tensor/graph/ops.ts"
 import { fail } from "../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { tokenDpo } from "./preferences.ts"
 import { expectShape } from "./shapes.ts"
 import {
   sequenceLogRatio,
@@ -14,7 +15,7 @@ import {
   weightedSum,
 } from "./tokenLosses.ts"
 import { type MetricSums, sumsOf } from "./tokenMetrics.ts"
-import type { KlTerm, TokenObjective } from "./TokenObjective.ts"
+import type { DpoObjective, KlTerm, TokenObjective } from "./TokenObjective.ts"
 
 const { add, exp, mul, notEqual, stopGradient, sub, sum, where } = Graph
 
@@ -30,13 +31,16 @@ export interface TokenColumns {
    * correction, which already compares with the engine, they use `logProbability_t` itself, so that they are 1.
    */
   readonly oldLogProbability_t?: Tensor | undefined
-  /** The log probability of the token under the reference model of the KL term. */
+  /** The log probability of the token under the reference model of the KL term, or of DPO. */
   readonly referenceLogProbability_t?: Tensor | undefined
   /** The advantage of the token's completion. */
   readonly advantage_t?: Tensor | undefined
   /** The weight of the token, from `tokenWeights`. A token of weight 0 does not count, whatever its other columns hold. */
   readonly weight_t: Tensor
-  /** The number of the token's sequence, an i32 from 0; −1 if it belongs to none. */
+  /**
+   * The number of the token's sequence, an i32 from 0; −1 if it belongs to none. For DPO, the answers of pair k have the
+   * numbers 2k (chosen) and 2k + 1 (rejected).
+   */
   readonly sequence_t?: Tensor | undefined
   /** The entropy of the model's distribution at the token, if it should be reported: see `tokenEntropy`. */
   readonly entropy_t?: Tensor | undefined
@@ -46,7 +50,7 @@ type ColumnName = keyof TokenColumns
 
 /** Returns the KL term of an objective, if it has one. */
 const klTermOf = (config: TokenObjective): KlTerm | null =>
-  config.type === "sft" || config.kl === null || config.kl.coefficient === 0 ? null : config.kl
+  config.type === "sft" || config.type === "dpo" || config.kl === null || config.kl.coefficient === 0 ? null : config.kl
 
 /**
  * Returns the columns that an objective needs, besides `logProbability_t` and `weight_t`. `oldLogProbability_t` and
@@ -60,6 +64,7 @@ const klTermOf = (config: TokenObjective): KlTerm | null =>
  */
 export const columnsOf = (config: TokenObjective): ReadonlyArray<ColumnName> => {
   if (config.type === "sft") return []
+  if (config.type === "dpo") return ["referenceLogProbability_t", "sequence_t"]
   const hasRatio = config.type !== "reinforce" && config.type !== "rloo"
   return [
     "advantage_t",
@@ -135,6 +140,11 @@ export const objectiveGraph = (
     return { ...reduced(loss_t), metrics: sumsOf({ counts_t, entropy_t }, total) }
   }
   for (const name of columnsOf(config)) required(name)
+  const most = sequences ?? shape.reduce((a, b) => a * b, 1)
+  if (config.type === "dpo") {
+    const { loss_t, ...pairs } = pairsOf(config, required, most)
+    return { ...reduced(loss_t), metrics: sumsOf({ counts_t, entropy_t, ...pairs }, total) }
+  }
   const advantage_t = required("advantage_t")
   const inferenceLogProbability_t = optional("inferenceLogProbability_t")
   const self_t = stopGradient(logProbability_t)
@@ -146,7 +156,7 @@ export const objectiveGraph = (
       ? sequenceLogRatio({
           logRatio_t: tokenLogRatio_t,
           sequence_t: required("sequence_t", -1),
-          sequences: sequences ?? shape.reduce((a, b) => a * b, 1),
+          sequences: most,
         })
       : tokenLogRatio_t
 
@@ -163,14 +173,7 @@ export const objectiveGraph = (
         })
   const corrected_t = importance_t === undefined ? policyLoss_t : mul(importance_t, policyLoss_t)
   const referenceLogProbability_t = optional("referenceLogProbability_t")
-  const kl = klTermOf(config)
-  const loss_t =
-    kl === null || referenceLogProbability_t === undefined
-      ? corrected_t
-      : add(
-          corrected_t,
-          mul(tokenKl({ logProbability_t, referenceLogProbability_t, estimator: kl.type }), kl.coefficient),
-        )
+  const loss_t = withKl(klTermOf(config), corrected_t, logProbability_t, referenceLogProbability_t)
   const metrics = {
     counts_t,
     entropy_t,
@@ -185,9 +188,34 @@ export const objectiveGraph = (
   return { ...reduced(loss_t), metrics: sumsOf(metrics, total) }
 }
 
+/** Adds the KL term to the loss of each token, if there is one. */
+const withKl = (
+  kl: KlTerm | null,
+  loss_t: Tensor,
+  logProbability_t: Tensor,
+  reference_t: Tensor | undefined,
+): Tensor => {
+  if (kl === null || reference_t === undefined) return loss_t
+  const kl_t = tokenKl({ logProbability_t, referenceLogProbability_t: reference_t, estimator: kl.type })
+  return add(loss_t, mul(kl_t, kl.coefficient))
+}
+
+/** Computes the loss and the metrics of pairs. `required` returns a column. */
+const pairsOf = (
+  config: DpoObjective,
+  required: (name: ColumnName, otherwise?: number) => Tensor,
+  sequences: number,
+) => {
+  const logProbability_t = required("logProbability_t")
+  const referenceLogProbability_t = required("referenceLogProbability_t")
+  const sequence_t = required("sequence_t", -1)
+  const pairs = tokenDpo({ ...config, logProbability_t, referenceLogProbability_t, sequence_t, sequences })
+  return { loss_t: pairs.loss_t, pairs, referenceKl_t: klTo(logProbability_t, referenceLogProbability_t) }
+}
+
 /** Computes the policy's loss of each token, before it is corrected for the inference engine's probabilities. */
 const policyLossOf = (
-  config: Exclude<TokenObjective, { readonly type: "sft" }>,
+  config: Exclude<TokenObjective, { readonly type: "sft" | "dpo" }>,
   tokens: Readonly<Record<"logProbability_t" | "logRatio_t" | "advantage_t", Tensor>>,
 ): Tensor => {
   const { logProbability_t, logRatio_t, advantage_t } = tokens

@@ -8,11 +8,12 @@
  * Losses.meanMetrics(sums) // { "losses/tokens": 4, "losses/clipfrac": 0.25, "losses/inference_kl": 0.05 }
  * ```
  */
-import { cast, greater, greaterEqual, less, mul, or } from "../../tensor/graph/ops.ts"
+import { cast, greater, greaterEqual, less, mul, or, sub } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import type { TokenPairs } from "./preferences.ts"
 
 /** The sums over the tokens that count, by name. A metric is absent if the objective does not have it. */
-export type MetricSums<A> = { readonly tokens: A } & { readonly [Name in keyof typeof names]?: A }
+export type MetricSums<A> = { readonly tokens: A; readonly pairs?: A } & { readonly [Name in keyof typeof names]?: A }
 
 /** The metrics in logs, by the name of their sum. */
 const names = {
@@ -32,7 +33,18 @@ const names = {
   referenceKl: "losses/reference_kl",
   /** The entropy of the model's distribution. */
   entropy: "losses/entropy",
+  /** The reward of the chosen answer of a pair: β times the sum of log π − log π_ref over its tokens. */
+  rewardChosen: "losses/reward_chosen",
+  /** The reward of the rejected answer. */
+  rewardRejected: "losses/reward_rejected",
+  /** The reward of the chosen answer minus that of the rejected one. */
+  rewardMargin: "losses/reward_margin",
+  /** The share of pairs whose chosen answer has the larger reward. */
+  rewardAccuracy: "losses/reward_accuracy",
 } as const
+
+/** The metrics that are means over pairs; all others are means over tokens. */
+const ofPairs: ReadonlySet<string> = new Set(["rewardChosen", "rewardRejected", "rewardMargin", "rewardAccuracy"])
 
 /** The metrics of each token, which `sumsOf` adds up. The caller sets tokens that do not count to finite numbers. */
 interface TokenMetrics {
@@ -44,11 +56,12 @@ interface TokenMetrics {
   readonly inferenceKl_t?: Tensor | undefined
   readonly referenceKl_t?: Tensor | undefined
   readonly entropy_t?: Tensor | undefined
+  readonly pairs?: TokenPairs
 }
 
 /** Builds the sums of a micro-batch, for `objectiveGraph`. `reduce` sums a number of each token. */
 export const sumsOf = (metrics: TokenMetrics, reduce: (x_t: Tensor) => Tensor): MetricSums<Tensor> => {
-  const { counts_t, ratio_t, clip, importance_t, cap, inferenceKl_t, referenceKl_t, entropy_t } = metrics
+  const { counts_t, ratio_t, clip, importance_t, cap, inferenceKl_t, referenceKl_t, entropy_t, pairs } = metrics
   const ones = cast(counts_t, "f32")
   const total = (x: Tensor): Tensor => reduce(mul(x, ones))
   const share = (condition: Tensor): Tensor => total(cast(condition, "f32"))
@@ -70,16 +83,30 @@ export const sumsOf = (metrics: TokenMetrics, reduce: (x_t: Tensor) => Tensor): 
     ...sumOf("inferenceKl", inferenceKl_t),
     ...sumOf("referenceKl", referenceKl_t),
     ...sumOf("entropy", entropy_t),
+    ...(pairs === undefined ? {} : sumsOfPairs(pairs, reduce)),
   }
 }
 
-/** Divides the sums of a step by its number of tokens, and names them as logs do. */
+/** Builds the sums over the pairs of a micro-batch. */
+const sumsOfPairs = ({ share_t, chosen_t, rejected_t, accuracy_t }: TokenPairs, reduce: (x_t: Tensor) => Tensor) => {
+  const total = (x_t: Tensor): Tensor => reduce(mul(x_t, share_t))
+  return {
+    pairs: reduce(share_t),
+    rewardChosen: total(chosen_t),
+    rewardRejected: total(rejected_t),
+    rewardMargin: total(sub(chosen_t, rejected_t)),
+    rewardAccuracy: total(accuracy_t),
+  }
+}
+
+/** Divides the sums of a step by its number of tokens or of pairs, and names them as logs do. */
 export const meanMetrics = (sums: MetricSums<number>): Readonly<Record<string, number>> => ({
   "losses/tokens": sums.tokens,
   ...Object.fromEntries(
     Object.entries(sums).flatMap(([name, value]) => {
       const label = name in names ? Reflect.get(names, name) : undefined
-      return label === undefined ? [] : [[label, sums.tokens === 0 ? 0 : value / sums.tokens]]
+      const count = ofPairs.has(name) ? (sums.pairs ?? 0) : sums.tokens
+      return label === undefined ? [] : [[label, count === 0 ? 0 : value / count]]
     }),
   ),
 })

@@ -169,9 +169,12 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
 const open = (state: LoaderState, run: RunSlot) => {
   if (isAtEnd(run)) return
   const { index, id, progress, config, own } = run
-  const normalisationAt = (step: number) => objectiveAt(config, step).normalisation
+  const rulesAt = (step: number) => {
+    const { type, normalisation } = objectiveAt(config, step)
+    return { normalisation, arePairs: type === "dpo" }
+  }
   own.samples = "unread"
-  state.packer.open(index, { id, step: progress.step, normalisationAt })
+  state.packer.open(index, { id, step: progress.step, rulesAt })
 }
 
 /** Stops reading and packing the samples of a run. */

@@ -88,6 +88,11 @@ export interface PlacedSample {
   readonly shared: number
   /** The offset of the sample's first token that is not shared. */
   readonly start: number
+  /**
+   * The number of the sample in the micro-batch, for objectives that compare the samples 2k and 2k + 1. By default, samples are
+   * numbered in their order in the windows.
+   */
+  readonly sequence?: number
 }
 
 /** Makes the arrays of a micro-batch, which holds only padding of adapter 0 until it is filled. */
@@ -151,7 +156,7 @@ export const fill = (
    */
   const indices = new Int32Array(width)
   for (let sequence = 0; sequence < placed.length; sequence++) {
-    const { sample, run, weight, window, shared, start } = placed[sequence]
+    const { sample, run, weight, window, shared, start, sequence: number = sequence } = placed[sequence]
     const first = window * width + start
     if (run !== adapter) {
       loraNumTokens[adapter] += first - begin
@@ -166,7 +171,7 @@ export const fill = (
       tokens[at] = sample.tokens[position]
       positions[at] = position
       contexts[at] = position === 0 ? -1 : indices[position - 1]
-      sequences[at] = sequence
+      sequences[at] = number
       mask[at] = sample.mask[position]
       logprobs[at] = sample.logprobs[position]
       advantages[at] = sample.advantages[position]

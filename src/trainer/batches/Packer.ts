@@ -21,12 +21,11 @@
  * @example
  * ```ts
  * const packer = makePacker({ rows: 2, width: 512, block: 32, maxRuns: 4, ranks: 1, mixing: "one-run" })
- * packer.open(0, { id: "run_a", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
+ * packer.open(0, { id: "run_a", step: 0, rulesAt: () => ({ normalisation: { type: "token_mean" } }) })
  * packer.offer(0, { step: 0, samples })
  * const pack = packer.pack()
  * ```
  */
-import type { Normalisation } from "../../rl/losses/tokenWeights.ts"
 import { makeMicroBatch, type MicroBatch } from "./MicroBatch.ts"
 import {
   available,
@@ -34,6 +33,7 @@ import {
   type PackerOptions,
   chooseFitting,
   counting,
+  type PackingRules,
   type Queue,
   type Unit,
   unitsOf,
@@ -91,8 +91,8 @@ export interface OpenedRun {
   readonly id: string
   /** The next step to pack. */
   readonly step: number
-  /** How the losses of the run's tokens are averaged, over all samples of a step. */
-  readonly normalisationAt: (step: number) => Normalisation
+  /** Returns how the samples of a step are packed, and how the losses of their tokens are averaged. */
+  readonly rulesAt: (step: number) => PackingRules
 }
 
 export interface Packer {
@@ -185,7 +185,7 @@ const offer = ({ options, queues }: PackerState, index: number, { step, samples 
   const next = queue.step + queue.steps.length
   if (step !== next) throw refuse(`expected the samples of step ${next}`)
   if (samples.length === 0) throw refuse("expected at least one sample, found none")
-  queue.steps.push({ number: step, units: unitsOf(options, samples, queue.normalisationAt(step)) })
+  queue.steps.push({ number: step, units: unitsOf(options, samples, queue.rulesAt(step)) })
 }
 
 const levelOf = ({ options, queues }: PackerState): Level => {
@@ -228,8 +228,8 @@ export const makePacker = (options: PackerOptions): Packer => {
   const state = makePackerState(options)
   const { queues } = state
   return {
-    open: (index, { id, step, normalisationAt }) => {
-      queues[index] = { id, normalisationAt, step, consumed: 0, steps: [] }
+    open: (index, { id, step, rulesAt }) => {
+      queues[index] = { id, rulesAt, step, consumed: 0, steps: [] }
     },
     close: (index) => {
       queues[index] = undefined

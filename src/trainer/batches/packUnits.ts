@@ -8,6 +8,7 @@ import { fill, type MicroBatch, type MicroBatchShape, type PlacedSample } from "
 import { promptLengthOf, sharedPrompts } from "./sharedPrompts.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { type Item, type Placement, placeInWindows } from "./windows.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** The ways of mixing runs in a micro-batch. */
 export const Mixing = Schema.Literals(["one-run", "many-runs"])
@@ -20,6 +21,16 @@ export interface PackerOptions extends MicroBatchShape {
   readonly mixing: Mixing
   /** The token that fills padding, 0 by default. */
   readonly padId?: number
+}
+
+/** The rules by which the samples of a step are packed, which the step's objective decides. */
+export interface PackingRules {
+  readonly normalisation: Normalisation
+  /**
+   * Whether the samples are pairs, such as the chosen and the rejected answer of DPO: the samples 2k and 2k + 1 of the step are
+   * packed into one micro-batch, where they have the numbers 2j and 2j + 1. By default they are not.
+   */
+  readonly arePairs?: boolean
 }
 
 /** Samples with their factors in the loss. In `one-run`, their places in the windows are already determined. */
@@ -38,7 +49,7 @@ interface Step {
 /** The samples of a run that are not packed yet, as units. */
 export interface Queue {
   readonly id: string
-  readonly normalisationAt: (step: number) => Normalisation
+  readonly rulesAt: (step: number) => PackingRules
   /** The step that is packed next, and the number of its units that are already packed. */
   step: number
   consumed: number
@@ -84,10 +95,11 @@ const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalis
 export const unitsOf = (
   options: PackerOptions,
   samples: ReadonlyArray<TrainingSample>,
-  normalisation: Normalisation,
+  { normalisation, arePairs = false }: PackingRules,
 ): ReadonlyArray<Unit> => {
   const { mixing, rows } = options
   const all = weighed(samples, normalisation)
+  if (arePairs) return unitsOfPairs(options, all)
   if (mixing === "many-runs") return all.map((one) => ({ samples: [one], tokens: one.sample.tokens.length }))
   const windows = byWindow(
     placeInWindows(
@@ -101,6 +113,47 @@ export const unitsOf = (
       .flatMap((list, window) => list.map(({ item, shared, start }) => ({ ...all[item], window, shared, start })))
     return { samples: placed, tokens: placed.reduce((sum, { sample }) => sum + sample.tokens.length, 0) }
   })
+}
+
+/** Divides pairs into units of as many pairs as fit into the windows of a micro-batch. */
+const unitsOfPairs = (options: PackerOptions, all: ReadonlyArray<Omit<PlacedSample, "run">>): ReadonlyArray<Unit> => {
+  const { mixing, rows } = options
+  if (mixing !== "one-run")
+    throw new TrainerError({ message: 'pairs: expected trainer.mixing: one-run, found "many-runs"' })
+  if (all.length % 2 !== 0)
+    throw new TrainerError({ message: `pairs: expected an even number of samples, found ${all.length}` })
+  const units: Array<Unit> = []
+  for (let from = 0; from < all.length;) {
+    const place = (count: number) =>
+      placeInWindows(
+        all.slice(from, from + count).map(({ sample }) => itemOf(0, sample)),
+        options,
+      )
+    const count = 2 * largestFitting((all.length - from) / 2, (pairs) => place(2 * pairs).windows <= rows)
+    const { windows, placements } = place(count)
+    if (windows > rows)
+      throw new TrainerError({
+        message: `pairs: the answers of a pair need ${windows} windows of ${options.width} tokens, but a micro-batch has ${rows}; set trainer.rows to at least ${windows}`,
+      })
+    const samples = placements.map(({ item, ...at }) => ({ ...all[from + item], ...at, sequence: item }))
+    units.push({ samples, tokens: samples.reduce((sum, { sample }) => sum + sample.tokens.length, 0) })
+    from += count
+  }
+  return units
+}
+
+/** Returns the largest number from 1 to `most` that fits, by bisection; 1 if none does. */
+const largestFitting = (most: number, fits: (count: number) => boolean): number => {
+  if (fits(most)) return most
+  // Bisect: `low` fits, or is 1; `high` does not fit.
+  let low = 1
+  let high = most
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if (fits(middle)) low = middle
+    else high = middle
+  }
+  return low
 }
 
 /** Returns the units of a queue's current step that are not packed. */
@@ -166,17 +219,7 @@ const placed = (options: PackerOptions, chosen: ReadonlyArray<Taken>) =>
 /** Returns how many of the chosen samples fit into the windows of a pack: at least 1. */
 const fitting = (options: PackerOptions, chosen: ReadonlyArray<Taken>): number => {
   const mostWindows = options.rows * options.ranks
-  const fits = (count: number) => placed(options, chosen.slice(0, count)).windows <= mostWindows
-  if (fits(chosen.length)) return chosen.length
-  // Bisect: `low` samples fit, `high` samples do not.
-  let low = 1
-  let high = chosen.length
-  while (high - low > 1) {
-    const middle = (low + high) >> 1
-    if (fits(middle)) low = middle
-    else high = middle
-  }
-  return low
+  return largestFitting(chosen.length, (count) => placed(options, chosen.slice(0, count)).windows <= mostWindows)
 }
 
 /** Chooses the units of the next pack without changing the queues, and the run that the following pack serves first. */

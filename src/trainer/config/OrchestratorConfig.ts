@@ -17,6 +17,8 @@ import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
 import { byStep, ScheduleConfig, scheduleProblem } from "../../tensor/graph/schedules.ts"
 import { SftObjective, TokenObjective } from "../../rl/losses/Losses.ts"
 import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"
+import { PairsConfig } from "../preferences/pairs.ts"
+import { TeacherConfig } from "../teacher/TeacherConfig.ts"
 
 /** A section of the config that is decoded later by the part which it describes: the agent, the data sets. */
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
@@ -54,7 +56,10 @@ export type SamplingConfig = typeof SamplingConfig.Type
 
 /** The samples of a step. */
 export const BatchConfig = Schema.Struct({
-  /** The number of samples that one step trains on; with `protocol: self_play`, the number of games. */
+  /**
+   * The number of samples that one step trains on; with `protocol: self_play`, the number of games; with the objective `dpo`,
+   * the number of pairs.
+   */
   size: withDefault(bounded("samples"), 64),
   /** The number of samples of one prompt, which are compared with each other; it divides `size`. */
   groupSize: withDefault(bounded("samples"), 8),
@@ -158,8 +163,13 @@ export const OrchestratorConfig = Schema.Struct({
    * other games of the same task. Validations always play the tasks as they are, against the opponent of the data set.
    */
   protocol: withDefault(Schema.Literals(["single_agent", "self_play"]), "single_agent"),
-  /** The data set from which the run's tasks are drawn. It is required, unless another program makes the samples. */
+  /**
+   * The data set from which the run's tasks are drawn. It is required, unless another program makes the samples, or the run only
+   * learns from pairs.
+   */
   trainDataset: withDefault(Schema.NullOr(Section), null),
+  /** The pairs of answers that the objective `dpo` learns from; null for all other objectives. */
+  pairs: withDefault(Schema.NullOr(PairsConfig), null),
   /** The data set that the run is validated with; null never validates. */
   validationDataset: withDefault(Schema.NullOr(Section), null),
   /** When the run is validated. */
@@ -178,6 +188,8 @@ export const OrchestratorConfig = Schema.Struct({
   sampling: withDefault(SamplingConfig, {}),
   /** The loss with its settings. */
   objective: withDefault(TokenObjective, { type: "grpo" }),
+  /** The teacher whose probabilities are the advantages, for on-policy distillation; null takes only the rewards. */
+  teacher: withDefault(Schema.NullOr(TeacherConfig), null),
   /** The number of steps after which the run ends; null trains until the run's folder is removed. */
   maxSteps: withDefault(Schema.NullOr(bounded("count")), null),
   /**
@@ -206,7 +218,16 @@ export const OrchestratorConfig = Schema.Struct({
   resumeStep: withDefault(bounded("earlierStep"), -1),
 }).check(
   Schema.makeFilter((config) => {
-    const { optimiser, schedule, maxSteps, supervised } = config
+    const { optimiser, schedule, maxSteps, supervised, objective, pairs } = config
+    if (objective.type === "dpo" && pairs === null)
+      return {
+        path: ["pairs"],
+        issue: "Expected the pairs that dpo learns from, such as { dataset_path: pairs.jsonl }",
+      }
+    if (objective.type !== "dpo" && pairs !== null)
+      return { path: ["pairs"], issue: `Expected no pairs, because only dpo learns from them, not ${objective.type}` }
+    const misfit = teacherProblem(config)
+    if (misfit !== undefined) return misfit
     if (maxSteps !== null && supervised.steps > maxSteps)
       return { path: ["supervised", "steps"], issue: `Expected at most max_steps, which is ${maxSteps}` }
     const onlySupervised = maxSteps !== null && supervised.steps === maxSteps
@@ -221,6 +242,29 @@ export const OrchestratorConfig = Schema.Struct({
   }),
 )
 export type OrchestratorConfig = typeof OrchestratorConfig.Type
+
+/** Returns what in a run's settings does not fit its teacher. */
+const teacherProblem = ({
+  teacher,
+  objective,
+  sampling,
+  protocol,
+}: Pick<OrchestratorConfig, "teacher" | "objective" | "sampling" | "protocol">) => {
+  if (teacher === null) return undefined
+  if (objective.type === "sft" || objective.type === "dpo")
+    return {
+      path: ["objective", "type"],
+      issue: `Expected an objective with advantages, such as reinforce, because the teacher gives them; ${objective.type} has none`,
+    }
+  if (sampling.temperature !== 1)
+    return {
+      path: ["sampling", "temperature"],
+      issue: "Expected 1 with a teacher, so that both models' log-probabilities can be compared",
+    }
+  return teacher.type === "self" && protocol === "self_play"
+    ? { path: ["teacher", "type"], issue: "Expected folder or server with self_play, whose games have no right answer" }
+    : undefined
+}
 
 /** Returns the number of episodes that a run plays or imitates in all steps before `step`. */
 export const episodesBefore = ({ batch }: Pick<OrchestratorConfig, "batch">, step: number): number => step * batch.size
@@ -249,6 +293,10 @@ export const learningRateOf = (config: Staged): ((step: number) => number) => {
   const then = byStep(schedule, { learningRate: optimiser.lr, maxSteps: reinforcedSteps(config) })
   return (step) => (step < supervised.steps ? first(step) : then(step - supervised.steps))
 }
+
+/** Tells whether a run plays no tasks in its steps, because it only learns from pairs. */
+export const isOnlyPairs = ({ supervised, objective }: Pick<OrchestratorConfig, "supervised" | "objective">): boolean =>
+  objective.type === "dpo" && supervised.steps === 0
 
 const imitation = Schema.decodeSync(SftObjective)({ type: "sft" })
 

@@ -195,16 +195,27 @@ export const sizeProblems = (
 
 /** Returns what in a run's config does not fit the trainer. */
 const runProblems = (
-  { model, trainer: { width, lora } }: MultiRunConfig,
-  { lora: adapter, sampling, batch, objective, trainDataset }: OrchestratorConfig,
+  { model, trainer: { width, lora, mixing }, orchestrators }: MultiRunConfig,
+  { lora: adapter, sampling, batch, objective, trainDataset, teacher }: OrchestratorConfig,
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const { groupSize } = batch
   // Without a data set, another program makes the samples, and compares the answers itself.
-  if (groupSize === 1 && trainDataset !== null && advantageEstimatorOf(objective.type) !== null)
+  const isCompared = advantageEstimatorOf(objective.type) !== null && (teacher === null || teacher.rewards)
+  if (groupSize === 1 && trainDataset !== null && isCompared)
     problems.push([
       "batch.group_size",
       `expected at least 2 for ${objective.type}, which compares the answers of a group: with one answer, all advantages are 0 and nothing is learned; found 1`,
+    ])
+  if (objective.type === "dpo" && mixing !== "one-run")
+    problems.push([
+      "objective.type",
+      `expected trainer.mixing: one-run with dpo, whose pairs must be in one micro-batch; found ${mixing}`,
+    ])
+  if (teacher !== null && teacher.type !== "server" && orchestrators === "outside")
+    problems.push([
+      "teacher.type",
+      `expected server with orchestrators: outside, found ${teacher.type}; only a trainer that plays its runs itself computes with a teacher`,
     ])
   const hasAdapter = adapter.rank !== null || adapter.alpha !== null
   if (lora === null && hasAdapter) problems.push(["lora", "expected no adapter, as trainer.lora is not set"])
@@ -254,10 +265,20 @@ export const warningsOfAdded = (
 const withAbsolutePaths = Effect.fnUntraced(function* (settings: MultiRunConfig, baseDir: string) {
   const { model, runs } = settings
   const paths = yield* Path.Path
-  const placed = yield* Effect.all(Record.map(runs, (run) => withPlaces(run, baseDir)))
+  const placed = yield* Effect.all(
+    Record.map(runs, (run) => Effect.map(withPlaces(run, baseDir), (all) => withTeacherPath(all, paths, baseDir))),
+  )
   return {
     ...settings,
     model: model.type === "folder" ? { ...model, path: paths.resolve(baseDir, model.path) } : model,
     runs: placed,
   } satisfies MultiRunConfig
 })
+
+/** Makes the path of a run's teacher absolute. */
+const withTeacherPath = (run: Plain, paths: Path.Path, baseDir: string): Plain => {
+  const { teacher } = run
+  return isPlain(teacher) && typeof teacher["path"] === "string"
+    ? { ...run, teacher: { ...teacher, path: paths.resolve(baseDir, teacher["path"]) } }
+    : run
+}

@@ -6,7 +6,7 @@
  * With `max_async_level: 0`, it waits for the weights of every step, so the same seed gives the same samples. With
  * `max_async_level: N`, it continues to play while the trainer works, with weights that are at most N steps old.
  */
-import { Clock, Effect, type FileSystem, type Path } from "effect"
+import { Clock, Effect, type FileSystem, type Path, type Scope } from "effect"
 import { TrainerError } from "../TrainerError.ts"
 import * as SelfPlay from "../../agents/episode/protocols/SelfPlay.ts"
 import * as SingleAgent from "../../agents/episode/protocols/SingleAgent.ts"
@@ -20,11 +20,17 @@ import { seeded } from "../../agents/lm/middleware/seeded.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import { meanOf } from "../../base/statistics/resampling.ts"
 import type { TaskSet } from "../../agents/task/TaskSet.ts"
+import type { TrainingSample } from "../batches/TrainingSample.ts"
 import { rolloutsState, writeRollouts } from "../batches/rolloutFiles.ts"
 import { openRunFolder, type RunFolder, type RunFolderError } from "../runs/guardedFolder.ts"
 import { episodesBefore, objectiveAt, type OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { type FailedEpisode, type Failures, hasValidation, writeValidation } from "../records/reports.ts"
 import { failuresOf, transcriptsOfStep, transcriptsOfValidation } from "../records/transcripts.ts"
+import type { Pairs } from "../preferences/pairs.ts"
+import { pairSamples } from "../preferences/pairSamples.ts"
+import type { Teacher } from "../teacher/teachers.ts"
+import { type RenderHint, taughtSamples, withHints } from "../teacher/taughtSamples.ts"
+import type { OwnWeights } from "../trainer/TrainedModel.ts"
 import { isPlayed, samplesOf, type Usable, usableOf } from "./advantages.ts"
 import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
 import { failedRollout, failureOf, isTooMany, rewardProblem, tooMany } from "./failedEpisodes.ts"
@@ -34,6 +40,8 @@ export interface Orchestration {
   readonly run: { readonly id: string; readonly directory: string; readonly config: OrchestratorConfig }
   readonly tasks: TaskSet
   readonly validation: TaskSet | null
+  /** The pairs of a run with the objective `dpo`. */
+  readonly pairs?: Pairs | null
   readonly agentOf: AgentOf
   /** The run's model. It samples at the run's temperature, and answers validations greedily. */
   readonly policy: LmService
@@ -44,6 +52,12 @@ export interface Orchestration {
   readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
   /** Runs before the model plays the tasks of a step, or of a validation. */
   readonly beforePlaying?: Effect.Effect<void>
+  /** Opens the run's teacher; null if the run has none. */
+  readonly teacher?: Effect.Effect<Teacher, { readonly message: string }, Scope.Scope> | null
+  /** Renders a hint for the run's own model as its teacher. */
+  readonly renderHint?: RenderHint
+  /** Returns the newest weights of the run, for its own model as its teacher. */
+  readonly ownWeights?: () => OwnWeights | undefined
   /** Reports that the samples of a step are written, so that a trainer in this process reads them at once. */
   readonly handedOver?: Effect.Effect<void>
 }
@@ -63,56 +77,109 @@ const supervisedAhead = 4
 export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
   orchestration: Orchestration,
   firstStep: number,
-): Effect.fn.Return<void, OrchestratorError, Needs> {
+): Effect.fn.Return<void, OrchestratorError, Needs | Scope.Scope> {
   const { run, awaitWeights, validation } = orchestration
   const { maxSteps, maxAsyncLevel, validation: validating } = run.config
   const folder = yield* openRunFolder(run)
   const drawn = drawerOf(orchestration)
+  const teacher = yield* orchestration.teacher ?? Effect.undefined
   for (let step = firstStep; maxSteps === null || step < maxSteps; step++) {
     const isDue = validation !== null && validating.every > 0 && step % validating.every === 0
     if (isDue) yield* validate(orchestration, folder, validation, step)
     if ((yield* rolloutsState(folder, step)) === "ready") continue
-    const isSupervised = objectiveAt(run.config, step).type === "sft"
-    const ahead = isSupervised ? Math.max(maxAsyncLevel, supervisedAhead) : maxAsyncLevel
+    const { type } = objectiveAt(run.config, step)
+    const isWritten = type === "sft" || type === "dpo"
+    const ahead = isWritten ? Math.max(maxAsyncLevel, supervisedAhead) : maxAsyncLevel
     yield* awaitWeights(Math.max(0, step - ahead))
-    const { usable, failures } = yield* makeStep(orchestration, drawn, step)
-    const scored = samplesOf(usable, {
-      objective: objectiveAt(run.config, step),
-      evenGroups: run.config.batch.evenGroups,
-      positiveOnly: run.config.batch.positiveOnly,
-    })
-    const { samples, rollouts, evenGroups, groups } = scored
-    const figures = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }
-    const { failed } = failures
-    const lost: Readonly<Record<string, number>> = failed.length === 0 ? {} : { "sampling/failed": failed.length }
-    const metrics = { "sampling/samples": samples.length, ...figures, ...lost }
-    const { transcripts: settings } = run.config
-    const hasTranscripts = !isSupervised && settings.every > 0 && step % settings.every === 0
-    const seenEpisodes = episodesBefore(run.config, step)
-    const about = { step, seenEpisodes, groups: settings.groups }
-    const nowMillis = yield* Clock.currentTimeMillis
-    const transcripts = [
-      ...(hasTranscripts ? transcriptsOfStep(scored, { ...about, nowMillis }) : []),
-      ...failuresOf(failed, { mode: "train", seenEpisodes, played: rollouts.length }),
-    ]
-    const report = { metrics, transcripts, ...(failed.length === 0 ? {} : { failures }) }
+    const { samples, report } = yield* type === "dpo"
+      ? pairsOfStep(orchestration, drawn(step), step)
+      : playedStep(orchestration, drawn, step, teacher)
     yield* writeRollouts(folder, { step, samples, report })
     if (orchestration.handedOver !== undefined) yield* orchestration.handedOver
   }
   if (validation !== null && maxSteps !== null && validating.every > 0)
     yield* validate(orchestration, folder, validation, maxSteps)
+}, Effect.scoped)
+
+/** Plays the tasks of a step, and scores the samples. */
+const playedStep = Effect.fnUntraced(function* (
+  orchestration: Orchestration,
+  drawn: Drawn,
+  step: number,
+  teacher: Teacher | undefined,
+) {
+  const { config } = orchestration.run
+  const objective = objectiveAt(config, step)
+  const isSupervised = objective.type === "sft"
+  const { usable, failures } = yield* makeStep(orchestration, drawn, step)
+  const { evenGroups: handling, positiveOnly } = config.batch
+  // A group of equal rewards teaches something if the rewards do not count.
+  const countsRewards = config.teacher === null || config.teacher.rewards
+  const scored = samplesOf(usable, { objective, evenGroups: countsRewards ? handling : "keep", positiveOnly })
+  const { rollouts, evenGroups, groups } = scored
+  const recorded = countsRewards ? scored : { ...scored, advantages: undefined }
+  const { samples, metrics: taught } = yield* taughtStep(orchestration, teacher, usable, scored.samples, step)
+  const figures = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }
+  const { failed } = failures
+  const lost: Readonly<Record<string, number>> = failed.length === 0 ? {} : { "sampling/failed": failed.length }
+  const metrics = { "sampling/samples": samples.length, ...figures, ...taught, ...lost }
+  const { transcripts: settings } = config
+  const hasTranscripts = !isSupervised && settings.every > 0 && step % settings.every === 0
+  const seenEpisodes = episodesBefore(config, step)
+  const about = { step, seenEpisodes, groups: settings.groups }
+  const nowMillis = yield* Clock.currentTimeMillis
+  const transcripts = [
+    ...(hasTranscripts ? transcriptsOfStep(recorded, { ...about, nowMillis }) : []),
+    ...failuresOf(failed, { mode: "train", seenEpisodes, played: rollouts.length }),
+  ]
+  return { samples, report: { metrics, transcripts, ...(failed.length === 0 ? {} : { failures }) } }
+})
+
+/** Gives the samples of a step the advantages of the run's teacher, if it has one. Also puts hints before supervised samples. */
+const taughtStep = Effect.fnUntraced(function* (
+  { run: { id, config }, tasks, width, renderHint, ownWeights = () => undefined }: Orchestration,
+  teacher: Teacher | undefined,
+  usable: ReadonlyArray<Usable>,
+  samples: ReadonlyArray<TrainingSample>,
+  step: number,
+) {
+  const { teacher: settings, supervised } = config
+  const untaught = { samples, metrics: {} }
+  if (teacher === undefined || settings === null) return untaught
+  const isSupervised = step < supervised.steps
+  const hints =
+    settings.type === "self" && renderHint !== undefined && (!isSupervised || settings.supervisedHints)
+      ? withHints(samples, usable, { tasks, run: id, step, width, hint: settings.hint, renderHint })
+      : Effect.succeed(samples)
+  const hinted = yield* hints
+  if (isSupervised) return { samples: hinted, metrics: {} }
+  return yield* taughtSamples(samples, { teacher, config: settings, run: id, step, hinted, own: ownWeights() })
+})
+
+/** Makes the samples of a step from pairs. */
+const pairsOfStep = Effect.fnUntraced(function* (
+  { run, pairs = null, encode, width }: Orchestration,
+  indices: ReadonlyArray<number>,
+  step: number,
+) {
+  if (pairs === null) return yield* TrainerError.at(run.id, "pairs: expected pairs of answers, found none")
+  const samples = yield* pairSamples({ pairs, indices, encode, run: run.id, step, width })
+  return { samples, report: { metrics: { "sampling/samples": samples.length }, transcripts: [] } }
 })
 
 /**
- * Returns the function that draws the tasks of a step. The draws depend only on the step, so a resumed run draws the same
+ * Returns the function that draws the tasks of a step, or its pairs. The draws depend only on the step, so a resumed run draws the same
  * tasks.
  */
-const drawerOf = ({ tasks, run }: Orchestration) => {
+const drawerOf = ({ tasks, pairs = null, run }: Orchestration) => {
   const { seed, batch, supervised } = run.config
   const taskOf = taskOrder({ seed, size: tasks.size })
+  const pairOf = pairs === null ? undefined : taskOrder({ seed, size: pairs.size })
   const perStep = batch.size / batch.groupSize
   return (step: number): ReadonlyArray<number> => {
     const supervisedSteps = Math.min(step, supervised.steps)
+    if (pairOf !== undefined && step >= supervised.steps)
+      return Array.from({ length: batch.size }, (_, at) => pairOf((step - supervised.steps) * batch.size + at))
     const before = supervisedSteps * batch.size + (step - supervisedSteps) * perStep
     const count = step < supervised.steps ? batch.size : perStep
     return Array.from({ length: count }, (_, at) => taskOf(before + at))
@@ -199,7 +266,8 @@ const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, draw
     const isCounted = isOver || maxFailures === 0 || maxFailures >= 1
     if (isCounted && failed.length > 0 && (isTooMany(failures, maxFailures) || (isOver && usable.length === 0)))
       return yield* Effect.fail({ message: tooMany(`step ${step}`, failures, maxFailures) })
-    if (isOver) return { usable, failures } satisfies MadeStep
+    const placed = usable.map((one) => ({ ...one, task: taskOf(one.rollout) }))
+    if (isOver) return { usable: placed, failures } satisfies MadeStep
   }
 })
 

@@ -30,6 +30,8 @@ interface Unusable {
 export interface Usable {
   readonly rollout: Rollout
   readonly samples: ReadonlyArray<TrainingSample>
+  /** The index of the rollout's task. */
+  readonly task?: number
 }
 
 interface ScoringOptions {

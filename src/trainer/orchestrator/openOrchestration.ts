@@ -1,9 +1,14 @@
 /** Opens all that an orchestrator needs besides a model: the run's data sets and agent, and the model's tokens. */
 import { Effect } from "effect"
-import type { ChatAnswer, LmRequest } from "../../agents/lm/Chat.ts"
+import { type ChatAnswer, LmRequest } from "../../agents/lm/Chat.ts"
 import { writtenAnswer } from "../../decoder/engine/writtenAnswer.ts"
 import { Lm } from "../../agents/lm/Lm.ts"
 import { lmError } from "../../agents/lm/LmError.ts"
+import { promptOf } from "../../decoder/engine/EngineLm.ts"
+import type * as Lms from "../../agents/lm/Lms.ts"
+import { openTeacher } from "../teacher/teachers.ts"
+import type { BaseModel } from "../baseModel.ts"
+import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import type { Language } from "../baseModel.ts"
 import * as Layout from "../Layout.ts"
 import { openRunParts } from "../config/runParts.ts"
@@ -18,24 +23,43 @@ interface OrchestrationPlace {
   readonly model: string
   /** The largest number of tokens of a sample. */
   readonly width: number
+  /** The trainer of this process; undefined if the trainer works in another process. */
+  readonly trainer?: { readonly base: BaseModel; readonly sizes: MultiRunConfig["trainer"] }
 }
 
 /** Opens the tasks and the agent of a run. */
 export const openOrchestration = Effect.fnUntraced(function* (
   { id, directory, config }: Orchestration["run"],
-  { language, baseDir, model, width }: OrchestrationPlace,
+  { language, baseDir, model, width, trainer }: OrchestrationPlace,
 ) {
   const from = { source: `${directory}/${Layout.configs}` }
-  const { train, validation, agent } = yield* openRunParts(config, { from, baseDir, model })
+  const { train, validation, pairs, agent } = yield* openRunParts(config, { from, baseDir, model })
   const encode = (request: LmRequest, move: ChatAnswer) =>
     Effect.mapError(writtenAnswer(language.chat, request, move, { eos: language.eosIds[0] ?? null }), ({ message }) =>
       lmError(id, "rejected", message, { attempts: 1 }),
     )
+  const context = yield* Effect.context<Lms.LmNeeds>()
+  const { teacher: taught } = config
+  const teacher =
+    taught === null
+      ? null
+      : Effect.provideContext(openTeacher(taught, { run: id, baseDir, language, trainer }), context)
   return {
     tasks: train.tasks,
     validation: validation?.tasks ?? null,
+    pairs,
     agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
     encode,
+    teacher,
+    renderHint: (content) =>
+      Effect.map(
+        promptOf(
+          language.chat,
+          { ...LmRequest.defaults, messages: [{ role: "system", content }] },
+          { addGenerationPrompt: false },
+        ),
+        ({ ids }) => ids,
+      ),
     width,
   } satisfies Partial<Orchestration>
 })

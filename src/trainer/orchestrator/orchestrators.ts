@@ -81,7 +81,9 @@ const openRun = Effect.fnUntraced(function* ({ base, baseDir, settings }: Prepar
   const { topP, topK, minP, stopTokenIds } = run.config.sampling
   // Without adapters, the run trains the base model itself.
   const model = settings.trainer.lora === null ? base.name : run.id
-  const parts = yield* openOrchestration(run, { language: base, baseDir, model, width: settings.trainer.width })
+  const { trainer: sizes } = settings
+  const trainer = { base, sizes }
+  const parts = yield* openOrchestration(run, { language: base, baseDir, model, width: sizes.width, trainer })
   const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
   return { ...parts, policy: EngineLm.make({ engine, chat: base.chat, model, sampling }) } satisfies Parts
 })

@@ -13,7 +13,7 @@ import { publishOrEvict } from "../outside/publishing.ts"
 import type { Placement } from "../placement/PlacedOrchestrators.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
-import type { TrainedModel } from "../trainer/TrainedModel.ts"
+import type { OwnWeights, TrainedModel } from "../trainer/TrainedModel.ts"
 import type { Broadcasts } from "../weights/Broadcasts.ts"
 import { type Prepared, registerOrchestrators } from "./orchestrators.ts"
 
@@ -44,14 +44,20 @@ export const playingInside = Effect.fnUntraced(function* (
   const { gathering } = trainerEngine
   const { wake, ready } = yield* DataLoader
   gathering?.follow(ready)
-  const publish = yield* makeWeightLoads({
+  const loadWeights = yield* makeWeightLoads({
     trainerEngine,
     model,
     runs: yield* Runs,
     loaded: ({ own }, step) => own.loaded.reach(step),
   })
+  /** The newest complete weights of the runs that teach themselves. */
+  const ownWeights = new WeakMap<RunSlot, OwnWeights>()
   return {
-    publish,
+    publish: (run) =>
+      Effect.suspend(() => {
+        if (run.config.teacher?.type === "self") ownWeights.set(run, model.ownWeightsOf(run.index))
+        return loadWeights(run)
+      }),
     afterTurn: (updated, { publishMeanwhile }) =>
       Effect.ensuring(
         publishMeanwhile(updated),
@@ -66,6 +72,7 @@ export const playingInside = Effect.fnUntraced(function* (
           awaitWeights: (step) => run.own.loaded.await(step),
           ...(gathering === undefined ? {} : { beforePlaying: gathering.enter }),
           handedOver: wake(run),
+          ownWeights: () => ownWeights.get(run),
         }),
         conclude,
       ).pipe(Effect.provideService(Engine, trainerEngine.engine)),

@@ -24,6 +24,11 @@ interface LoraSettings {
   readonly alpha: number
 }
 
+/** A copy of a run's weights, as programs take them: its adapter, or all weights of the model. */
+export type OwnWeights =
+  | { readonly _tag: "Adapter"; readonly row: Float32Array; readonly scaling: number }
+  | { readonly _tag: "Whole"; readonly weights: NamedTensors }
+
 interface TrainedModelOptions {
   readonly config: Decoder.DecoderConfig
   /** The weights of the base model, by name. Without adapters, a run begins with a copy of them. */
@@ -55,6 +60,8 @@ export interface TrainedModel {
   readonly namedParametersOf: (index: number) => NamedTensors
   /** Returns copies of a run's weights, in the form in which files hold them. */
   readonly stateDictOf: (index: number) => NamedTensors
+  /** Returns a copy of a run's weights, as programs take them. */
+  readonly ownWeightsOf: (index: number) => OwnWeights
   /** Returns the rank and alpha of a run's adapter; undefined without adapters. */
   readonly adapterOf: (index: number) => Decoder.AdapterOptions | undefined
   /** Reports that the arrays of `namedParametersOf` have changed, so that they are written into the programs again. */
@@ -120,6 +127,11 @@ const adaptedModel = ({
     },
     namedParametersOf: (index) => adapters.namedParametersOf(index),
     stateDictOf: (index) => adapters.stateDictOf(index),
+    ownWeightsOf: (index) => ({
+      _tag: "Adapter",
+      row: adapters.row(index).slice(),
+      scaling: adapters.scalings[index],
+    }),
     adapterOf: (index) => adapters.optionsOf(index),
     touch,
     writeTo: (program) =>
@@ -146,6 +158,7 @@ const wholeModel = (config: Decoder.DecoderConfig, initial: NamedTensors): Train
     for (const [name, { data }] of Object.entries(trained)) data.set(values[name].data)
     touch()
   }
+  const copy = (): NamedTensors => Record.map(trained, ({ shape, data }) => ({ shape, data: data.slice() }))
   return {
     config,
     lora: null,
@@ -154,7 +167,8 @@ const wholeModel = (config: Decoder.DecoderConfig, initial: NamedTensors): Train
     load: (_, __, saved) => fill(saved),
     end: () => fill(initial),
     namedParametersOf: () => trained,
-    stateDictOf: () => Record.map(trained, ({ shape, data }) => ({ shape, data: data.slice() })),
+    stateDictOf: copy,
+    ownWeightsOf: () => ({ _tag: "Whole", weights: copy() }),
     adapterOf: () => undefined,
     touch,
     writeTo: (program) =>

@@ -295,7 +295,7 @@ describe("configs of objectives", () => {
     [{ type: "grpo", importance: { type: "truncated", cap: 0 } }, /^orch\.toml: importance\.cap: .* found 0/],
     [
       { type: "ppo" },
-      /^orch\.toml: config: expected an objective whose type is sft, .* or cispo, found \{"type":"ppo"\}$/,
+      /^orch\.toml: config: expected an objective whose type is sft, .* or dpo, found \{"type":"ppo"\}$/,
     ],
     [
       { type: "grpo", normalisation: { type: "mean" } },

@@ -36,6 +36,7 @@ const lossOf = (
 ): number => {
   const token = tokens[at]
   if (config.type === "sft") return -token.logProbability_t
+  if (config.type === "dpo") throw new Error("dpo has a test of its own, preferences.test.ts")
   const old = (index: number): number =>
     tokens[index].oldLogProbability_t ??
     (config.importance === null ? tokens[index].inferenceLogProbability_t : frozen[index])

@@ -60,7 +60,7 @@ const trained = (
     yield* program.writeAdapters(adapters.table, adapters.scalings)
     const packer = makePacker({ ...sizes, ranks: 1, mixing })
     for (const run of runs) {
-      packer.open(run, { id: `run_${run}`, step: 0, normalisationAt: () => ({ type: "token_mean" }) })
+      packer.open(run, { id: `run_${run}`, step: 0, rulesAt: () => ({ normalisation: { type: "token_mean" } }) })
       packer.offer(run, { step: 0, samples: Array.from({ length: 5 }, (_, at) => sampleOf(run, at)) })
     }
     const sums = Array.from({ length: sizes.maxRuns }, () => new Float32Array(adapters.size))
@@ -170,7 +170,7 @@ describe("the gradient of a micro-batch", () => {
       yield* together[0].writeBase(weights)
       yield* together[0].writeAdapters(adapters.table, adapters.scalings)
       const packer = makePacker({ ...sizes, ranks: 1, mixing: "one-run" })
-      packer.open(1, { id: "run_1", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
+      packer.open(1, { id: "run_1", step: 0, rulesAt: () => ({ normalisation: { type: "token_mean" } }) })
       packer.offer(1, { step: 0, samples: Array.from({ length: 3 }, (_, at) => sampleOf(1, at)) })
       const pack = packer.pack()
       assert.isDefined(pack)
@@ -195,7 +195,7 @@ describe("the gradient of a micro-batch", () => {
       yield* program.writeBase(weights)
       yield* program.writeReference(weights)
       const packer = makePacker({ ...sizes, ranks: 1, mixing: "one-run" })
-      packer.open(0, { id: "run_0", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
+      packer.open(0, { id: "run_0", step: 0, rulesAt: () => ({ normalisation: { type: "token_mean" } }) })
       packer.offer(0, { step: 0, samples: [sampleOf(3, 0)] })
       const pack = packer.pack()
       assert.isDefined(pack)

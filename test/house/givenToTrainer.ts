@@ -4,7 +4,7 @@ import type { DecoderConfig } from "../../src/decoder/networks/DecoderConfig.ts"
 import type { AdapterShape } from "../../src/decoder/networks/adapters.ts"
 import type { TokenObjective } from "../../src/rl/losses/Losses.ts"
 import type { Owner } from "../../src/run/store/lock.ts"
-import type { NamedTensors } from "../../src/tensor/graph/Parameters.ts"
+import type { NamedTensors, ParameterLayout } from "../../src/tensor/graph/Parameters.ts"
 import type { BaseModel } from "../../src/trainer/baseModel.ts"
 import type { MicroBatch, PlacedSample } from "../../src/trainer/batches/MicroBatch.ts"
 import type { Mixing } from "../../src/trainer/batches/packUnits.ts"
@@ -12,6 +12,7 @@ import type { TrainingSample } from "../../src/trainer/batches/TrainingSample.ts
 import type { SamplingConfig } from "../../src/trainer/config/OrchestratorConfig.ts"
 import type { EngineTask } from "../../src/trainer/engine/EngineThreads.ts"
 import type * as MultiLoRA from "../../src/trainer/optimisers/MultiLoRAOptimizer.ts"
+import type { OptimiserConfig } from "../../src/trainer/optimisers/OptimiserConfig.ts"
 import type { Encode } from "../../src/trainer/orchestrator/demonstrations.ts"
 import type { RankTask } from "../../src/trainer/ranks/RankTask.ts"
 import type { makeRunRecords } from "../../src/trainer/records/RunRecords.ts"
@@ -23,7 +24,7 @@ import type { RunSlot } from "../../src/trainer/runs/RunSlot.ts"
 import type { Store } from "../../src/trainer/store/Store.ts"
 import type { TrainedModel } from "../../src/trainer/trainer/TrainedModel.ts"
 import type { makeTrainer } from "../../src/trainer/trainer/Trainer.ts"
-import type { AdamSettings, adamStep } from "../../src/trainer/tinker/adam.ts"
+import type { AdamSettings, AdamSteps } from "../../src/trainer/tinker/AdamSteps.ts"
 import type { TinkerServerOptions } from "../../src/trainer/tinker/TinkerServer.ts"
 import type { TrainingPrograms } from "../../src/trainer/tinker/TrainingPrograms.ts"
 import type { TrainerFolder } from "../../src/trainer/trainerFolder.ts"
@@ -38,8 +39,10 @@ export declare const objective: TokenObjective
 export declare const model: TrainedModel
 export declare const adapters: { readonly table: Float32Array; readonly scalings: Float32Array }
 export declare const gradient: Float32Array
-export declare const adamState: Parameters<typeof adamStep>[0]
+export declare const adamState: Parameters<AdamSteps["step"]>[0]
 export declare const adamSettings: AdamSettings
+export declare const optimiserConfig: OptimiserConfig
+export declare const parameterLayout: ParameterLayout
 export declare const tinkerOptions: TinkerServerOptions
 /** The inputs of the programs of Tinker's server: a batch of windows, the loss of its tokens, and an adapter. */
 export declare const gradientInputs: Parameters<TrainingPrograms["gradient"]>

@@ -35,8 +35,11 @@ export const OptimiserConfig = Schema.Struct({
 )
 export type OptimiserConfig = typeof OptimiserConfig.Type
 
+/** The settings of an optimiser, whose learning rate is an input of its program. */
+export type OptimiserSettings = Omit<OptimiserConfig, "lr">
+
 /** Makes the optimiser of a config for parameters with this layout. */
-export const optimiserOf = (config: OptimiserConfig, layout: ParameterLayout, learningRate: Tensor): Optimiser => {
+export const optimiserOf = (config: OptimiserSettings, layout: ParameterLayout, learningRate: Tensor): Optimiser => {
   const { type, betas, epsilon, weightDecay } = config
   const adamOptions = { beta1: betas[0], beta2: betas[1], epsilon }
   const common = { size: layout.size, learningRate, weightDecay }

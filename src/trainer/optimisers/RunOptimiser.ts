@@ -1,25 +1,21 @@
 /**
- * Holds one run's optimiser: its compiled program, its moments and the sum of its gradients. `MultiLoRAOptimizer` has one of
+ * Holds one run's optimiser: its compiled program with its moments, and the sum of its gradients. `MultiLoRAOptimizer` has one of
  * these for each run.
  */
 import { Effect } from "effect"
-import { Backend, type BackendError, type Compiling, type Program } from "../../tensor/backend/Backend.ts"
+import type { Backend, BackendError, Compiling } from "../../tensor/backend/Backend.ts"
 import { attempt } from "../../base/config/attempt.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { zeros } from "../../tensor/graph/initialisers.ts"
-import { input } from "../../tensor/graph/ops.ts"
-import { clipGlobalNorm } from "../../tensor/graph/optimisers.ts"
 import {
   type ParameterLayout,
   layout as layoutOf,
   type NamedArray,
   type NamedTensors,
 } from "../../tensor/graph/Parameters.ts"
-import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { type Shape, sizeOf } from "../../tensor/graph/Tensor.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
-import { normOf } from "./norm.ts"
-import { optimiserOf } from "./OptimiserConfig.ts"
+import { compileOptimiser, type OptimiserProgram, stepBy } from "./OptimiserProgram.ts"
 import { TrainerError } from "../TrainerError.ts"
 
 export interface RunOptimiser {
@@ -35,17 +31,11 @@ export interface RunOptimiser {
   readonly restore: (saved: NamedTensors) => Effect.Effect<void, TrainerError | BackendError>
 }
 
-/** The largest norm of a gradient that is accepted. The square of a larger one could overflow float32. */
-const largestNorm = 1e18
-
 /** The state of a run's optimiser. */
-interface OptimiserState extends RunOptimiser {
+interface OptimiserState extends RunOptimiser, OptimiserProgram {
   /** The parameters by name. Their arrays are updated in place. */
   readonly parameters: NamedTensors
   readonly layout: ParameterLayout
-  readonly program: Program
-  /** The names and shapes of the moments. */
-  readonly states: ReadonlyArray<{ readonly name: string; readonly shape: Shape }>
 }
 
 /** Compiles the optimiser of a run for its parameters, whose arrays it updates in place. */
@@ -53,17 +43,15 @@ export const makeRunOptimiser = Effect.fnUntraced(function* (
   slot: RunSlot,
   parameters: NamedTensors,
 ): Effect.fn.Return<RunOptimiser, Effect.Error<Compiling<never>>, Effect.Services<Compiling<never>> | Backend> {
-  const backend = yield* Backend
-  const { layout, spec } = yield* attempt(() => {
-    const layout = layoutOf(Object.fromEntries(entriesOf(parameters, ({ shape }) => ({ shape, init: zeros }))))
-    return { layout, spec: specOf(slot, layout) }
-  }, GraphError)
+  const layout = yield* attempt(
+    () => layoutOf(Object.fromEntries(entriesOf(parameters, ({ shape }) => ({ shape, init: zeros })))),
+    GraphError,
+  )
   const state: OptimiserState = {
     slot,
     parameters,
     layout,
-    program: yield* backend.compile(spec),
-    states: Object.entries(spec.state).map(([name, { tensor }]) => ({ name, shape: tensor.shape })),
+    ...(yield* compileOptimiser(slot.config.optimiser, layout)),
     gradient: new Float32Array(layout.size),
     summands: 0,
     learningRate: slot.config.optimiser.lr,
@@ -74,41 +62,11 @@ export const makeRunOptimiser = Effect.fnUntraced(function* (
   return state
 })
 
-const step = Effect.fnUntraced(function* ({
-  slot: { id },
-  parameters,
-  layout,
-  program,
-  gradient,
-  learningRate,
-}: OptimiserState) {
-  const norm = normOf(gradient)
-  if (!(norm <= largestNorm))
-    return yield* TrainerError.at(
-      id,
-      `gradient: expected finite numbers with a norm of at most 1e18, found the norm ${norm.toPrecision(3)}`,
-    )
-  const { feeds, results } = program
-  let offset = 0
-  for (const name of layout.names) {
-    const { data } = parameters[name]
-    feeds["theta"].set(data, offset)
-    offset += data.length
-  }
-  feeds["gradient"].set(gradient)
-  feeds["learningRate"][0] = learningRate
-  yield* program.run
-  const { next } = results
-  if (!Number.isFinite(normOf(next)))
-    return yield* TrainerError.at(id, "parameters: expected finite numbers after the step, found others")
-  offset = 0
-  for (const name of layout.names) {
-    const { data } = parameters[name]
-    data.set(next.subarray(offset, offset + data.length))
-    offset += data.length
-  }
-  return norm
-})
+const step = (state: OptimiserState) => {
+  const { slot, layout, parameters, gradient, learningRate } = state
+  const arrays = layout.names.map((name) => parameters[name].data)
+  return stepBy(state, { place: slot.id, parameters: arrays, gradient, learningRate })
+}
 
 const save = Effect.fnUntraced(function* ({ program, states, layout }: OptimiserState) {
   const saved: Record<string, NamedArray> = {}
@@ -158,19 +116,6 @@ const savedPart = (id: string, saved: NamedTensors, name: string, shape: Shape):
   const wrong = part.data.find((number) => !Number.isFinite(number))
   if (wrong !== undefined) throw TrainerError.at(id, `state "${name}": expected finite numbers, found ${wrong}`)
   return part.data
-}
-
-/**
- * Describes the program of one step. The parameters are inputs, not state, because a reset or a checkpoint writes them, too.
- */
-const specOf = ({ config }: RunSlot, layout: ParameterLayout): ProgramSpec => {
-  const theta = input("theta", [layout.size])
-  const gradient = input("gradient", [layout.size])
-  const learningRate = input("learningRate", [])
-  const { maxNorm, type } = config.optimiser
-  const clipped = maxNorm === 0 ? gradient : clipGlobalNorm(gradient, maxNorm)
-  const { next, moments } = optimiserOf(config.optimiser, layout, learningRate).update(theta, clipped)
-  return { name: `${type}.step`, inputs: { theta, gradient, learningRate }, state: moments, outputs: { next } }
 }
 
 /** Tells whether a moment has one number for each number of the parameters, so that it can be saved under their names. */

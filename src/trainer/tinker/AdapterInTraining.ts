@@ -9,10 +9,9 @@ import * as Safetensors from "../../base/formats/safetensors.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { EngineError } from "../../decoder/inference/EngineError.ts"
 import * as Decoder from "../../decoder/networks/Decoder.ts"
-import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
-import { normOf } from "../optimisers/norm.ts"
+import { layout, type NamedArray, type NamedTensors, type ParameterLayout } from "../../tensor/graph/Parameters.ts"
 import { TrainerError } from "../TrainerError.ts"
-import { type AdamSettings, adamStep } from "./adam.ts"
+import type { AdamSettings, AdamSteps } from "./AdamSteps.ts"
 import type { AdapterRow } from "./TrainingPrograms.ts"
 
 /** The settings of a model's adapter. */
@@ -70,6 +69,10 @@ export const makeAdapter = (
   return { choice, numbers, first, second, gradient: new Float32Array(numbers.size), summands: 0, steps: 0 }
 }
 
+/** Returns the places of an adapter's parameters in its row. */
+export const adapterLayout = (config: Decoder.DecoderConfig, shape: Decoder.AdapterShape): ParameterLayout =>
+  layout(Decoder.adapterParametersOf(config, shape))
+
 export const rowOf = ({ numbers }: AdapterInTraining): AdapterRow => ({
   row: numbers.row(0),
   scaling: numbers.scalings[0],
@@ -92,29 +95,29 @@ const undoing = (adapter: AdapterInTraining): (() => void) => {
   }
 }
 
-/** The norm above which squares could overflow. */
-const largestNorm = 1e18
+/** An adapter with what is needed to update it. */
+interface AdapterUpdate {
+  readonly adapter: AdapterInTraining
+  /** The name of the model, for messages. */
+  readonly place: string
+  readonly steps: AdamSteps
+  readonly settings: AdamSettings
+}
 
 /**
- * Updates the adapter by the sum of its gradients. Returns the norm of the sum and a function that undoes the update, or why
- * the update is impossible; then nothing has changed.
+ * Updates an adapter by the sum of its gradients. Returns the norm of the sum and a function that undoes the update. If it fails,
+ * nothing has changed; it fails with a `TrainerError` if the client has to change its requests.
  */
-export const updateAdapter = (
-  adapter: AdapterInTraining,
-  settings: AdamSettings,
-): { readonly norm: number; readonly undo: () => void } | { readonly problem: string } => {
-  const { numbers, first, second, gradient, steps } = adapter
+export const updateAdapter = Effect.fnUntraced(function* ({ adapter, place, steps, settings }: AdapterUpdate) {
+  const { numbers, first, second, gradient } = adapter
+  if (adapter.summands === 0)
+    return yield* TrainerError.at(place, "there is no gradient; send forward_backward before optim_step")
   const undo = undoing(adapter)
-  if (adapter.summands === 0) return { problem: "there is no gradient; send forward_backward before optim_step" }
-  const norm = normOf(gradient)
-  if (!(norm <= largestNorm)) return { problem: `the gradient has the norm ${norm}; expected at most ${largestNorm}` }
-  const rows = [numbers.row(0), first.row(0), second.row(0)]
-  adamStep({ parameters: rows[0], first: rows[1], second: rows[2], steps }, gradient, settings)
+  const rows = { parameters: numbers.row(0), first: first.row(0), second: second.row(0) }
+  const norm = yield* steps.step({ place, ...rows, steps: adapter.steps, gradient }, settings)
   adapter.steps++
-  if (rows.every((row) => Number.isFinite(normOf(row)))) return { norm, undo }
-  undo()
-  return { problem: "adam_params: the update would make weights that are not finite numbers; lower learning_rate" }
-}
+  return { norm, undo }
+})
 
 const prefixed = (prefix: string, tensors: NamedTensors): ReadonlyArray<readonly [string, NamedArray]> =>
   Object.entries(tensors).map(([name, tensor]) => [`${prefix}.${name}`, tensor])

@@ -22,6 +22,8 @@ import type { FileTree } from "../../run/store/FileTree.ts"
 import type { Backend } from "../../tensor/backend/Backend.ts"
 import type { BaseModel } from "../baseModel.ts"
 import { notImplemented, refusal } from "./answers.ts"
+import { makeAdamSteps } from "./AdamSteps.ts"
+import { adapterLayout } from "./AdapterInTraining.ts"
 import { makeInProgress } from "./counting.ts"
 import { makeFutures } from "./Futures.ts"
 import * as Handlers from "./handlers.ts"
@@ -86,6 +88,7 @@ const openState = Effect.fnUntraced(function* (options: TinkerServerOptions) {
     maxLength,
     seed,
     programs: yield* makeTrainingPrograms({ config, weights: base.weights, shape, maxLength }),
+    adamSteps: yield* makeAdamSteps(adapterLayout(config, shape)),
     files,
     turns: makeTurns(),
     samplers: yield* makeSamplers({ engine, baseName, config, shape, slots, files }),

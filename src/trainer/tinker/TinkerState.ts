@@ -4,6 +4,7 @@ import type { BaseModel } from "../baseModel.ts"
 import type * as Decoder from "../../decoder/networks/Decoder.ts"
 import type { FileTree } from "../../run/store/FileTree.ts"
 import { notFound } from "./answers.ts"
+import type { AdamSteps } from "./AdamSteps.ts"
 import type { AdapterInTraining } from "./AdapterInTraining.ts"
 import type { InProgress } from "./counting.ts"
 import type { Futures } from "./Futures.ts"
@@ -91,6 +92,7 @@ export interface TinkerState {
   readonly maxLength: number
   readonly seed: number
   readonly programs: TrainingPrograms
+  readonly adamSteps: AdamSteps
   readonly files: FileTree
   readonly turns: Turns
   readonly samplers: Samplers

@@ -1,6 +1,6 @@
 /** Declares the JSON requests of Tinker's protocol. Unknown keys are ignored, as newer clients may send more. */
 import { Effect, Schema } from "effect"
-import { naturalInt, positive, positiveInt } from "../../base/config/fields.ts"
+import { naturalInt, positiveInt } from "../../base/config/fields.ts"
 import type { ApiError } from "../../decoder/serve/ApiError.ts"
 import { decoderOf } from "./answers.ts"
 import type { RawDatum, RequestTensor } from "./Datum.ts"
@@ -121,13 +121,17 @@ export const CreateModel = Schema.Struct({
 
 export const ModelBody = Schema.Struct({ model_id: Name, seq_id: seqId })
 
+const largestBeta = 0.999999
+const smallestEpsilon = 1e-30
+
 export const OptimStep = Schema.Struct({
   adam_params: Schema.Struct({
     learning_rate: optional(fromZero),
-    beta1: optional(unit.check(Schema.isLessThan(1))),
-    beta2: optional(unit.check(Schema.isLessThan(1))),
-    // With 0, a parameter whose gradients are all zero would become 0 / 0.
-    eps: optional(positive),
+    // In float32, numbers that are closer to 1 would become 1, and the corrections of the moments 0.
+    beta1: optional(unit.check(Schema.isLessThanOrEqualTo(largestBeta))),
+    beta2: optional(unit.check(Schema.isLessThanOrEqualTo(largestBeta))),
+    // With 0, a parameter whose gradients are all zero would become 0 / 0; in float32, very small numbers become 0.
+    eps: optional(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(smallestEpsilon))),
     weight_decay: optional(fromZero),
     grad_clip_norm: optional(fromZero),
   }),

@@ -66,20 +66,22 @@ const commit = (
 const optimStep = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, request: CurrentRequest) {
   const { adam_params: adam } = yield* decodeOptimStep(jsonOf(request))
   const learningRate = adam.learning_rate ?? 1e-4
-  const updated = updateAdapter(model.adapter, {
+  const settings = {
     learningRate,
     beta1: adam.beta1 ?? 0.9,
     beta2: adam.beta2 ?? 0.95,
     epsilon: adam.eps ?? 1e-12,
     weightDecay: adam.weight_decay ?? 0,
     maxNorm: adam.grad_clip_norm ?? 0,
-  })
-  if ("problem" in updated) return failedBy("user", updated.problem)
-  const { steps } = model.adapter
+  }
+  const { adapter, record } = model
+  const updating = updateAdapter({ adapter, place: record.id, steps: state.adamSteps, settings })
+  const updated = yield* Effect.catchTag(updating, "TrainerError", ({ message }) => badRequest(message))
+  const { steps } = adapter
   const metrics = { "grad_norm:mean": updated.norm, "learning_rate:mean": learningRate, "step:max": steps }
   const outcome: Outcome = { _tag: "Other", value: { type: "optim_step", metrics } }
   yield* Effect.tapError(commit(state, model, request, outcome), () => Effect.sync(updated.undo))
-  clearGradient(model.adapter)
+  clearGradient(adapter)
   return outcome
 })
 

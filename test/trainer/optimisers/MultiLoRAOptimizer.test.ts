@@ -243,7 +243,7 @@ describe("the optimisers of runs", () => {
         const [outcome] = yield* train(optimizer, slot, [0])
         assert.strictEqual(
           outcome._tag === "Failed" ? outcome.error.message : outcome._tag,
-          "run_0: parameters: expected finite numbers after the step, found others",
+          "run_0: parameters: expected finite numbers after the step, found others; lower the learning rate",
         )
         assert.deepStrictEqual(adapter.flat, start)
       }),

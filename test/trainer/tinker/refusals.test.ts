@@ -72,7 +72,7 @@ describe("a Tinker server", () => {
       const same = await client.done("/forward_backward", lossBody(other, 1, [datum([0, 1, 2])]))
       assert.deepStrictEqual(next, same)
       const step = await client.done("/optim_step", stepBody(model, wrong.length + 3, 1e39))
-      assert.match(step.error, /learning_rate/)
+      assert.match(step.error, /lower the learning rate/)
     }))
 
   it("refuses bodies that are damaged or too large, before it works on them", () =>

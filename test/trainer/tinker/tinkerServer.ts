@@ -16,7 +16,7 @@ import { openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { makeTinkerServer, type TinkerServerOptions } from "../../../src/trainer/tinker/TinkerServer.ts"
 import { disk } from "../../run/store/disk.ts"
 
-const rank = 4
+export const rank = 4
 const maxLength = 32
 export const vocabulary = "abcd"
 
@@ -53,6 +53,9 @@ const shared = (): ReturnType<typeof open> => {
   }
   return opened.model
 }
+
+/** Returns the base model of all servers of a test file. */
+export const baseOfServers = async () => (await shared()).base
 
 const folders: Array<string> = []
 

@@ -186,7 +186,7 @@ describe("imports", () => {
           adapted[file] !== specifier &&
           !(file.startsWith("agents/agent/mcp/") && forTools(specifier)) &&
           !(usesHttp(file) && forHttp(specifier)) &&
-          !(/^trainer\/(engine|reference)\//.test(file) && forThreads(specifier)) &&
+          !(/^(trainer\/engine|spread\/workers)\//.test(file) && forThreads(specifier)) &&
           !(file.startsWith("spread/cluster/") && forClusters(specifier)),
       )
     assert.deepStrictEqual(wrong, [])

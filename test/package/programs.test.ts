@@ -27,6 +27,7 @@ describe("the programs with bundles of their own", () => {
       "trainer/engine/engine-node",
       "trainer/ranks/rank-node",
       "trainer/reference/reference-node",
+      "trainer/tinker/training/training-node",
     ]))
 
   it("are named by calls, not by comments", () => {

@@ -7,7 +7,7 @@ import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { makeWorkerLog } from "./start-node.ts"
 
-interface ThreadOptions {
+export interface ThreadOptions {
   /** The name of the thread in the log. */
   readonly name: string
   /** The module that the thread runs. */

@@ -20,7 +20,7 @@ export const compileReference = Effect.fnUntraced(function* (
   shape: Pick<GradientShape, "rows" | "width">,
   { decoder: config, weights }: Pick<BaseModel, "decoder" | "weights">,
 ): Effect.fn.Return<
-  (microBatch: MicroBatch) => Effect.Effect<Float32Array, BackendError>,
+  (microBatch: MicroBatch) => Effect.Effect<Float32Array<ArrayBuffer>, BackendError>,
   GraphError | BackendUnavailable | BackendError,
   Backend | Scope.Scope
 > {

@@ -8,7 +8,7 @@ import * as NodePath from "@effect/platform-node/NodePath"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
 import { Effect, Layer, Schema } from "effect"
-import { WorkerRunnerPlatform } from "effect/workers/WorkerRunner"
+import { answering } from "../../spread/workers/answering-node.ts"
 import { backend } from "../../tensor/backend/named-node.ts"
 import { openBaseModel } from "../baseModel.ts"
 import { compileReference } from "./compileReference.ts"
@@ -22,12 +22,8 @@ const compiled = Effect.flatMap(openBaseModel(model, { baseDir, seed }), (base) 
 
 Effect.gen(function* () {
   const logProbabilitiesOf = yield* compiled
-  const runner = yield* (yield* WorkerRunnerPlatform).start<Answer, Question>()
-  yield* runner.run((port, { id, microBatch }) =>
-    Effect.match(logProbabilitiesOf(microBatch), {
-      onSuccess: (logProbabilities) => runner.sendUnsafe(port, { id, logProbabilities }, [logProbabilities.buffer]),
-      onFailure: ({ message }) => runner.sendUnsafe(port, { id, failure: message }),
-    }),
+  yield* answering<Question, Answer>((microBatch) =>
+    Effect.map(logProbabilitiesOf(microBatch), (answer) => ({ answer, moved: [answer.buffer] })),
   )
 }).pipe(
   Effect.scoped,

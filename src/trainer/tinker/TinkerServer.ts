@@ -7,7 +7,7 @@
  * const { app } = yield* makeTinkerServer({ ...tinkerOptions, slots: 8, maxRank: 16, maxLength: 256, seed: 0 })
  * ```
  */
-import { Clock, Effect, Redacted, type Scope, Semaphore } from "effect"
+import { Clock, Effect, Latch, Redacted, type Scope, Semaphore } from "effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerError from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -30,12 +30,12 @@ import * as Handlers from "./handlers.ts"
 import * as Lists from "./lists.ts"
 import * as Layout from "../Layout.ts"
 import * as ModelFiles from "./modelFiles.ts"
-import { openModel } from "./models.ts"
+import { openWaiting } from "./loadedModels.ts"
 import { withBody } from "./requestBody.ts"
 import { makeSamplers } from "./Samplers.ts"
 import { readSessions } from "./sessions.ts"
 import { defaultLimits, type TinkerLimits, type TinkerState } from "./TinkerState.ts"
-import { makeTrainingPrograms } from "./TrainingPrograms.ts"
+import type { TrainingPrograms } from "./TrainingPrograms.ts"
 import { makeTurns } from "./turns.ts"
 
 /** An API key, with the name of the client that has it. */
@@ -45,9 +45,11 @@ interface ApiKey {
 }
 
 export interface TinkerServerOptions {
-  readonly base: BaseModel
+  readonly base: Pick<BaseModel, "decoder" | "name">
   /** The name of the base model for clients. */
   readonly baseName: string
+  /** Compute gradients, for adapters of all projections with the largest rank. */
+  readonly programs: TrainingPrograms
   /** Generates for clients. It has adapters for all projections. */
   readonly engine: EngineService
   /** The number of adapters for which the engine has room. */
@@ -74,28 +76,38 @@ type App = Effect.Effect<
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
-/** Makes the state of a server, and opens the models that are on disk. */
+/** Computes how many models may be in memory: each has its numbers, two moments of each, and the gradient. */
+const mostLoadedBy = ({ loadedModels, loadedBytes }: TinkerLimits, size: number): number =>
+  Math.max(1, Math.min(loadedModels, Math.floor(loadedBytes / (4 * Float32Array.BYTES_PER_ELEMENT * size))))
+
+/** Makes the state of a server, and opens the models on disk that have work. */
 const openState = Effect.fnUntraced(function* (options: TinkerServerOptions) {
   const { base, baseName, engine, slots, maxRank, maxLength, files, seed } = options
   const shape = { rank: maxRank, targets: Decoder.projections }
   const limits = { ...defaultLimits, ...options.limits }
   const config = base.decoder
+  const layout = adapterLayout(config, shape)
   const saved = yield* readSessions(files)
+  const records = (yield* ModelFiles.readRecords(files)).filter(({ is_unloaded }) => !is_unloaded)
   const state: TinkerState = {
     base,
     baseName,
     shape,
     maxLength,
     seed,
-    programs: yield* makeTrainingPrograms({ config, weights: base.weights, shape, maxLength }),
-    adamSteps: yield* makeAdamSteps(adapterLayout(config, shape)),
+    programs: options.programs,
+    adamSteps: yield* makeAdamSteps(layout),
     files,
     turns: makeTurns(),
     samplers: yield* makeSamplers({ engine, baseName, config, shape, slots, files }),
     futures: makeFutures({ outcomes: limits.outcomes, numbers: limits.outcomeNumbers }),
     limits,
     hasKeys: options.keys.length > 0,
+    records: new Map(records.map((record) => [record.id, record])),
     models: new Map(),
+    mostLoaded: mostLoadedBy(limits, layout.size),
+    modelUses: 0,
+    becameIdle: Latch.makeUnsafe(false),
     creating: yield* Semaphore.make(1),
     sessions: new Map(saved.sessions.map((session) => [session.id, session])),
     samplesInProgress: makeInProgress(),
@@ -105,11 +117,7 @@ const openState = Effect.fnUntraced(function* (options: TinkerServerOptions) {
     startMillis: yield* Clock.currentTimeMillis,
     scope: yield* Effect.scope,
   }
-  for (const record of yield* ModelFiles.readRecords(files))
-    if (!record.is_unloaded)
-      yield* Effect.catch(openModel(state, record), ({ message }) =>
-        Effect.logError(`the model ${record.id} cannot be opened and is left as it is: ${message}`),
-      )
+  yield* openWaiting(state)
   return state
 })
 

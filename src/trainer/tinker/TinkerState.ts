@@ -19,9 +19,12 @@ export interface TinkerLimits {
   readonly bodyBytes: number
   /** The most tokens of all examples of a request. */
   readonly requestTokens: number
-  /** The most models that one API key may have loaded, and the most of all keys together. */
+  /** The most models that one API key may have, and the most of all keys together. */
   readonly modelsOfKey: number
   readonly models: number
+  /** The most models in memory, and the most bytes of their adapters. */
+  readonly loadedModels: number
+  readonly loadedBytes: number
   /** The most requests of a model that are accepted before their turn. */
   readonly pendingOfModel: number
   /** The most requests of a model on disk, and their most bytes: those that wait, and those of the next update's gradient. */
@@ -43,8 +46,10 @@ export interface TinkerLimits {
 export const defaultLimits: TinkerLimits = {
   bodyBytes: 64 * 1024 * 1024,
   requestTokens: 1024 * 1024,
-  modelsOfKey: 32,
-  models: 64,
+  modelsOfKey: 256,
+  models: 1024,
+  loadedModels: 64,
+  loadedBytes: 2 * 2 ** 30,
   pendingOfModel: 256,
   requestsOnDisk: 16_384,
   requestBytes: 4 * 2 ** 30,
@@ -63,7 +68,7 @@ export interface Session {
   readonly samplers: Map<string, string | null>
 }
 
-/** A model that is loaded. */
+/** A model in memory. */
 export interface TinkerModel {
   record: ModelRecord
   readonly adapter: AdapterInTraining
@@ -77,7 +82,12 @@ export interface TinkerModel {
   readonly repeatedUpTo: number
   /** The number of the last request that a previous process has performed. Requests up to it that are gone had failed. */
   readonly performedUpTo: number
-  isUnloaded: boolean
+  /** Whether the model was unloaded, or dropped from memory. */
+  isClosed: boolean
+  /** The number of callers that use the model now. */
+  users: number
+  /** The number of the last use, which orders the models by their uses. */
+  lastUse: number
   /** Opens when a request was accepted. */
   readonly work: Latch.Latch
   /** One request is accepted at a time. */
@@ -85,7 +95,7 @@ export interface TinkerModel {
 }
 
 export interface TinkerState {
-  readonly base: BaseModel
+  readonly base: Pick<BaseModel, "decoder" | "name">
   /** The name of the base model for clients. */
   readonly baseName: string
   readonly shape: Decoder.AdapterShape
@@ -100,8 +110,17 @@ export interface TinkerState {
   readonly limits: TinkerLimits
   /** Whether clients have keys of their own. */
   readonly hasKeys: boolean
+  /** The models that were not unloaded. */
+  readonly records: Map<string, ModelRecord>
+  /** The models in memory. */
   readonly models: Map<string, TinkerModel>
-  /** One model is created at a time. */
+  /** The most models in memory. */
+  readonly mostLoaded: number
+  /** The number of uses of models. */
+  modelUses: number
+  /** Opens when a model has performed its last request. */
+  readonly becameIdle: Latch.Latch
+  /** One model is created or opened at a time. */
   readonly creating: Semaphore.Semaphore
   readonly sessions: Map<string, Session>
   /** The number of sessions that were ever created. */
@@ -131,12 +150,12 @@ export const requestIdOf = (model: string, seq: number): string => `${model}/${s
 export const missingSeq = ({ lastSeq, pending, performedUpTo }: TinkerModel): number | undefined =>
   pending.has(lastSeq + 1) || lastSeq < performedUpTo ? undefined : lastSeq + 1
 
-/** Returns a loaded model of an owner. Models of others look as if they did not exist. */
-export const findModel = ({ models }: TinkerState, id: string, owner: string) => {
-  const model = models.get(id)
-  if (model === undefined || model.record.owner !== owner)
+/** Returns the settings of a model of an owner. Models of others look as if they did not exist. */
+export const findRecord = ({ records }: TinkerState, id: string, owner: string) => {
+  const record = records.get(id)
+  if (record === undefined || record.owner !== owner)
     return Effect.fail(notFound("model_id", `there is no model "${id}"; it may have been unloaded`))
-  return Effect.succeed(model)
+  return Effect.succeed(record)
 }
 
 export const findSession = ({ sessions }: TinkerState, id: string, owner: string) => {

@@ -155,20 +155,25 @@ const feedTargets = ({ feeds }: Program, { placed }: WindowBatch, data: Readonly
 const floats = (data: ArrayLike<number>): Float32Array =>
   data instanceof Float32Array ? data : Float32Array.from(data)
 
+const nameOf = (kind: string, { rows, width }: WindowSize): string => `${kind}-${rows}x${width}`
+
 /** Compiles the programs of all sizes, which share the weights of the base model. */
 export const makeTrainingPrograms = Effect.fnUntraced(function* (
   options: TrainingProgramsOptions,
 ): Effect.fn.Return<TrainingPrograms, Effect.Error<Compiling<never>>, Backend | Scope.Scope> {
   const sizes = windowSizes(options.maxLength)
   const specs = yield* attempt((): Record<string, ProgramSpec> => {
-    const builds = {
-      forward: forwardSpec(options),
-      gradient: gradientSpec(options),
-      distribution: distributionSpec(options),
-    }
-    return Object.fromEntries(
-      Object.entries(builds).flatMap(([name, build]) => sizes.map((size) => [`${name}-${size.width}`, build(size)])),
-    )
+    const builds = { forward: forwardSpec(options), gradient: gradientSpec(options) }
+    const widths = new Set(sizes.map(({ width }) => width))
+    return Object.fromEntries([
+      ...Object.entries(builds).flatMap(([name, build]) =>
+        sizes.map((size) => [nameOf(name, size), build(size)] as const),
+      ),
+      ...Array.from(
+        widths,
+        (width) => [`distribution-${width}`, distributionSpec(options)({ rows: 1, width })] as const,
+      ),
+    ])
   }, GraphError)
   const group = yield* (yield* Backend).compileAll(specs, { sharedFeeds: ["adapter", "scaling"] })
   const [first] = Object.values(group)
@@ -176,14 +181,14 @@ export const makeTrainingPrograms = Effect.fnUntraced(function* (
   return {
     sizes,
     forward: Effect.fnUntraced(function* (batch, data, adapter) {
-      const program = group[`forward-${batch.size.width}`]
+      const program = group[nameOf("forward", batch.size)]
       feed(program, batch, data, adapter)
       feedTargets(program, batch, data)
       yield* program.run
       return floats(program.results["logProbability"])
     }),
     gradient: Effect.fnUntraced(function* (batch, request, adapter) {
-      const program = group[`gradient-${batch.size.width}`]
+      const program = group[nameOf("gradient", batch.size)]
       feed(program, batch, request.data, adapter)
       feedTargets(program, batch, request.data)
       const { feeds, results } = program

@@ -8,6 +8,7 @@ import { decoderOf, notFound, notImplemented, type Outcome } from "./answers.ts"
 import { infoOf, placeOf } from "./checkpoints.ts"
 import { awaited } from "./Futures.ts"
 import * as Bodies from "./jsonBodies.ts"
+import { usingModel } from "./loadedModels.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { acceptRequest, createModel, unloadModel } from "./models.ts"
 import { checkOwner, decodedLoss, samplerIdOf } from "./performing.ts"
@@ -16,15 +17,7 @@ import type { RequestBody } from "./requestBody.ts"
 import { jsonIn } from "./requestBody.ts"
 import { performSample } from "./sampling.ts"
 import { createSession, saveSession } from "./sessions.ts"
-import {
-  clientOf,
-  findModel,
-  findSession,
-  missingSeq,
-  requestIdOf,
-  type TinkerModel,
-  type TinkerState,
-} from "./TinkerState.ts"
+import { clientOf, findRecord, findSession, missingSeq, requestIdOf, type TinkerState } from "./TinkerState.ts"
 
 /** A request whose key was checked. */
 export interface TinkerRequest {
@@ -89,14 +82,14 @@ export const newModel = Effect.fnUntraced(function* (request: TinkerRequest) {
 export const modelInfo = Effect.fnUntraced(function* (request: TinkerRequest) {
   const { model_id } = yield* bodyBy(request, decode.model)
   const { state, owner } = request
-  const { record } = yield* findModel(state, model_id, owner)
+  const { rank } = yield* findRecord(state, model_id, owner)
   const { baseName, base } = state
   return json({
     type: "get_info",
     model_id,
     model_name: baseName,
     is_lora: true,
-    lora_rank: record.rank,
+    lora_rank: rank,
     model_data: { arch: base.decoder.architecture, model_name: baseName, tokenizer_id: base.name },
   })
 })
@@ -104,8 +97,7 @@ export const modelInfo = Effect.fnUntraced(function* (request: TinkerRequest) {
 export const unload = Effect.fnUntraced(function* (request: TinkerRequest) {
   const { model_id } = yield* bodyBy(request, decode.model)
   const { state, owner } = request
-  const model = yield* findModel(state, model_id, owner)
-  yield* unloadModel(state, model)
+  yield* usingModel(state, { id: model_id, owner }, (model) => unloadModel(state, model))
   const id = `${model_id}/unload`
   state.futures.ensure(id, owner)
   state.futures.settle(id, { _tag: "Other", value: { type: "unload_model", model_id } })
@@ -113,12 +105,13 @@ export const unload = Effect.fnUntraced(function* (request: TinkerRequest) {
 })
 
 const accepted = Effect.fnUntraced(function* (
-  { state, body }: TinkerRequest,
-  model: TinkerModel,
+  { state, owner, body }: TinkerRequest,
+  id: string,
   { kind, seqId }: { readonly kind: ModelFiles.RequestKind; readonly seqId: number | null },
 ) {
-  const seq = yield* acceptRequest(state, model, { kind, encoding: body.encoding, body: body.bytes, seqId })
-  return json({ request_id: requestIdOf(model.record.id, seq), model_id: model.record.id })
+  const request = { kind, encoding: body.encoding, body: body.bytes, seqId }
+  const seq = yield* usingModel(state, { id, owner }, (model) => acceptRequest(state, model, request))
+  return json({ request_id: requestIdOf(id, seq), model_id: id })
 })
 
 /** Accepts a request that JSON describes. */
@@ -128,18 +121,16 @@ export const trainingRequest = (kind: ModelFiles.RequestKind) =>
     if (typeof value === "object" && value !== null && "session_id" in value && value.session_id !== null)
       return yield* notImplemented("session_id", "create the model first, then load its weights")
     const { model_id, seq_id = null } = yield* decode.model(value)
-    const model = yield* findModel(request.state, model_id, request.owner)
-    return yield* accepted(request, model, { kind, seqId: seq_id })
+    return yield* accepted(request, model_id, { kind, seqId: seq_id })
   })
 
 /** Accepts a request to compute a loss: as protobuf, or as JSON, whose numbers are checked only when its turn comes. */
 export const lossRequest = (kind: "forward" | "forward_backward") =>
   Effect.fnUntraced(function* (request: TinkerRequest) {
-    const { body, state, owner } = request
+    const { body } = request
     if (body.encoding === "json") return yield* trainingRequest(kind)(request)
     const { modelId, seqId, forwardOnly } = yield* decodedLoss({ kind, encoding: body.encoding, body: body.bytes })
-    const model = yield* findModel(state, modelId, owner)
-    return yield* accepted(request, model, { kind: forwardOnly ? "forward" : kind, seqId })
+    return yield* accepted(request, modelId, { kind: forwardOnly ? "forward" : kind, seqId })
   })
 
 /** Fails if the weights of a path cannot be sampled from. */
@@ -238,7 +229,7 @@ const outcomeResponse = (outcome: Outcome, wantsProtobuf: boolean): HttpServerRe
 /** Returns the outcome of a request that a previous process has performed, or that is no longer in memory. */
 const savedOutcome = Effect.fnUntraced(function* ({ state, owner }: TinkerRequest, id: string) {
   const [, model, number] = /^([\w-]+)\/(\d+)$/.exec(id) ?? []
-  const record = state.models.get(model ?? "")?.record
+  const record = state.records.get(model ?? "")
   if (model === undefined || record === undefined || record.owner !== owner) return undefined
   const seq = Number(number)
   if (seq !== creation) return (yield* ModelFiles.readResult(state.files, model, seq))?.outcome

@@ -205,8 +205,8 @@ export const samplerInfo = Effect.fnUntraced(function* ({ state, owner }: ListRe
   return json({ sampler_id: sampler, base_model: state.baseName, model_path: path })
 })
 
-const sessionBody = ({ models }: TinkerState, { id, samplers }: Session) => ({
-  training_run_ids: [...models.values()].filter(({ record }) => record.session === id).map(({ record }) => record.id),
+const sessionBody = ({ records }: TinkerState, { id, samplers }: Session) => ({
+  training_run_ids: [...records.values()].filter(({ session }) => session === id).map((record) => record.id),
   sampler_ids: [...samplers.keys()],
 })
 

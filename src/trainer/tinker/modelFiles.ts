@@ -103,11 +103,18 @@ const readJson = Effect.fnUntraced(function* <S extends Schema.Codec<unknown, un
 export const writeRecord = (files: FileTree, record: ModelRecord): Effect.Effect<void, RunStoreError> =>
   files.write(recordFile(record.id), prettyJson(record))
 
+/** Reads the settings of a model; undefined if there is none with this id. */
+export const readRecord = Effect.fnUntraced(function* (files: FileTree, id: string) {
+  return (yield* files.exists(recordFile(id))) ? yield* readJson(files, recordFile(id), ModelRecord) : undefined
+})
+
 /** Reads the settings of all models. */
 export const readRecords = Effect.fnUntraced(function* (files: FileTree) {
   const records: Array<ModelRecord> = []
-  for (const model of yield* files.list(models))
-    if (yield* files.exists(recordFile(model))) records.push(yield* readJson(files, recordFile(model), ModelRecord))
+  for (const model of yield* files.list(models)) {
+    const record = yield* readRecord(files, model)
+    if (record !== undefined) records.push(record)
+  }
   return records
 })
 

@@ -43,7 +43,9 @@ export const openModel = Effect.fnUntraced(function* (state: TinkerState, record
     lastSeq,
     repeatedUpTo: Math.max(lastSeq, ...pending.keys()),
     performedUpTo: Math.max(lastSeq, ...(yield* ModelFiles.resultsOf(files, id))),
-    isUnloaded: false,
+    isClosed: false,
+    users: 0,
+    lastUse: 0,
     work: Latch.makeUnsafe(true),
     accepting: yield* Semaphore.make(1),
   }
@@ -57,16 +59,16 @@ const tooMany = (param: string | null, message: string): ApiError =>
   new ApiError({ status: 429, code: "quota_exceeded", param, message })
 
 /** Fails if an API key, or all together, have too many models. */
-const checkRoom = Effect.fnUntraced(function* ({ models, limits }: TinkerState, owner: string) {
-  const own = [...models.values()].filter(({ record }) => record.owner === owner).length
-  if (own < limits.modelsOfKey && models.size < limits.models) return
+const checkCount = Effect.fnUntraced(function* ({ records, limits }: TinkerState, owner: string) {
+  const own = [...records.values()].filter((record) => record.owner === owner).length
+  if (own < limits.modelsOfKey && records.size < limits.models) return
   const most = Math.min(limits.modelsOfKey, limits.models)
   // The status is not 429, after which clients send the request again: only an unloaded model makes room.
   return yield* new ApiError({
     status: 403,
     code: "quota_exceeded",
     param: null,
-    message: `this server holds ${models.size} models, ${own} of this API key, and takes at most ${most} of a key; unload one`,
+    message: `this server has ${records.size} models, ${own} of this API key, and takes at most ${most} of a key; unload one`,
   })
 })
 
@@ -78,7 +80,7 @@ export const createModel = (state: TinkerState, body: typeof CreateModel.Type, o
   createNext(state, body, owner).pipe(state.creating.withPermits(1))
 
 const createNext = Effect.fnUntraced(function* (state: TinkerState, body: typeof CreateModel.Type, owner: string) {
-  const { base, baseName, shape, models, files, seed } = state
+  const { base, baseName, shape, files, seed } = state
   const session = yield* findSession(state, body.session_id, owner)
   const id = `${session.id}-model-${body.model_seq_id}`
   if (body.base_model !== baseName)
@@ -110,7 +112,7 @@ const createNext = Effect.fnUntraced(function* (state: TinkerState, body: typeof
     created_at: yield* timestamp(),
     is_unloaded: false,
   }
-  const known = models.get(id)?.record ?? (yield* ModelFiles.readRecords(files)).find((one) => one.id === id)
+  const known = state.records.get(id) ?? (yield* ModelFiles.readRecord(files, id))
   if (known !== undefined) {
     const isSame =
       known.rank === record.rank &&
@@ -118,14 +120,12 @@ const createNext = Effect.fnUntraced(function* (state: TinkerState, body: typeof
       known.trains_attention === record.trains_attention &&
       known.trains_mlp === record.trains_mlp &&
       !known.is_unloaded
-    // A model that could not be opened before is tried again.
-    if (isSame && !models.has(id)) yield* Effect.orDie(openModel(state, known))
     if (isSame) return known
     return yield* badRequest(`model_seq_id: the session already has another model ${body.model_seq_id}`, "model_seq_id")
   }
-  yield* checkRoom(state, owner)
+  yield* checkCount(state, owner)
   yield* ModelFiles.writeRecord(files, record)
-  yield* Effect.orDie(openModel(state, record))
+  state.records.set(id, record)
   return record
 })
 
@@ -140,8 +140,9 @@ const unload = Effect.fnUntraced(function* (state: TinkerState, model: TinkerMod
   const { id } = model.record
   model.record = { ...model.record, is_unloaded: true }
   yield* ModelFiles.writeRecord(state.files, model.record)
-  model.isUnloaded = true
+  model.isClosed = true
   state.models.delete(id)
+  state.records.delete(id)
   model.work.openUnsafe()
   for (const seq of model.pending.keys())
     state.futures.settle(requestIdOf(id, seq), failedBy("user", `the model ${id} was unloaded`))
@@ -205,7 +206,7 @@ export const acceptRequest = (state: TinkerState, model: TinkerModel, { seqId, .
     const { lastSeq } = model
     if (known === digest) return seq
     if (known !== undefined) return yield* usedTwice(seq)
-    if (model.isUnloaded) return yield* notFound("model_id", `the model "${record.id}" was unloaded`)
+    if (model.isClosed) return yield* notFound("model_id", `the model "${record.id}" was unloaded`)
     if (seq > lastSeq + farthestAhead)
       return yield* badRequest(`seq_id: expected at most ${lastSeq + farthestAhead}, found ${seq}`, "seq_id")
     // The next request is always accepted: the others wait for it.

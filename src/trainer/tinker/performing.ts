@@ -195,13 +195,12 @@ const loadWeights = Effect.fnUntraced(function* (state: TinkerState, model: Tink
 
 /** Fails if a model belongs to another API key, as if it did not exist. */
 export const checkOwner = Effect.fnUntraced(function* (
-  { files, models }: TinkerState,
+  { files, records }: TinkerState,
   id: string,
   owner: string,
   param: string,
 ) {
-  const loaded = models.get(id)?.record
-  const record = loaded ?? (yield* ModelFiles.readRecords(files)).find((one) => one.id === id)
+  const record = records.get(id) ?? (yield* ModelFiles.readRecord(files, id))
   if (record?.owner === owner) return record
   return yield* new ApiError({ status: 404, code: "not_found", param, message: `${param}: there is no model "${id}"` })
 })
@@ -275,13 +274,14 @@ const performNext = Effect.fnUntraced(function* (state: TinkerState, model: Tink
   return outcome
 })
 
-/** Performs the requests of a model until it is unloaded. */
+/** Performs the requests of a model until it is unloaded or dropped. */
 export const performAll = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel) {
-  while (!model.isUnloaded) {
+  while (!model.isClosed) {
     const seq = model.lastSeq + 1
     const isPending = model.pending.has(seq)
     if (!isPending && seq > model.performedUpTo) {
       model.work.closeUnsafe()
+      state.becameIdle.openUnsafe()
       yield* model.work.await
       continue
     }

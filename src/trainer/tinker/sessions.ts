@@ -48,11 +48,11 @@ export const readSessions = Effect.fnUntraced(function* (files: FileTree) {
  * takes the sessions of another.
  */
 export const createSession = Effect.fnUntraced(function* (state: TinkerState, owner: string) {
-  const { sessions, files, limits, models } = state
+  const { sessions, files, limits, records } = state
   const session: Session = { id: `session-${++state.sessionCount}`, owner, samplers: new Map() }
   yield* saveSession(files, session)
   sessions.set(session.id, session)
-  const used = new Set([...models.values()].map(({ record }) => record.session))
+  const used = new Set([...records.values()].map((record) => record.session))
   const unused = [...sessions.values()].filter(({ id }) => !used.has(id))
   const counts = new Map<string, number>()
   for (const one of unused) counts.set(one.owner, (counts.get(one.owner) ?? 0) + 1)

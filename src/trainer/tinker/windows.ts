@@ -21,32 +21,39 @@ export interface WindowBatch {
   readonly placed: ReadonlyArray<PlacedDatum>
 }
 
-/** About how many tokens a program computes at once. */
+/** About how many tokens a large program computes at once, and how many times as many as a small one. */
 const tokensAtOnce = 1024
+const timesSmaller = 4
 
 /**
  * Chooses the sizes of programs: widths of 32, 128, 512 and so on, up to the longest example, so that short examples are
- * not computed in long windows.
+ * not computed in long windows. Each width has a program of many windows and one of few, so that a small request does not pay for
+ * empty windows. Of a width, the program with fewer windows comes first.
  */
 export const windowSizes = (maxLength: number): ReadonlyArray<WindowSize> => {
   const widths: Array<number> = []
   for (let width = 32; width < maxLength; width *= 4) widths.push(width)
-  return [...widths, maxLength].map((width) => ({ width, rows: Math.max(1, Math.floor(tokensAtOnce / width)) }))
+  return [...widths, maxLength].flatMap((width) => {
+    const most = Math.max(1, Math.floor(tokensAtOnce / width))
+    const few = Math.max(1, Math.floor(most / timesSmaller))
+    return [...new Set([few, most])].map((rows) => ({ width, rows }))
+  })
 }
 
 /**
- * Places examples one after another into the windows of the smallest program that has room for the longest one. The batches
- * depend only on the request, so its results do not depend on other clients.
+ * Places examples one after another into windows of the smallest width that has room for the longest one, and divides the windows
+ * into batches: as many as possible of the largest program, and the rest in the smallest one that has room. The batches depend
+ * only on the request, so its results do not depend on other clients.
  */
 export const placeData = (
   data: ReadonlyArray<Pick<Datum, "tokens">>,
   sizes: ReadonlyArray<WindowSize>,
 ): ReadonlyArray<WindowBatch> => {
   const longest = data.reduce((most, { tokens }) => Math.max(most, tokens.length), 0)
-  const size = sizes.find(({ width }) => width >= longest) ?? sizes[sizes.length - 1]
-  const { rows, width } = size
-  const batches: Array<Array<PlacedDatum>> = []
-  let placed: Array<PlacedDatum> = []
+  const { width } = sizes.find((size) => size.width >= longest) ?? sizes[sizes.length - 1]
+  const ofWidth = sizes.filter((size) => size.width === width)
+  const largest = ofWidth[ofWidth.length - 1]
+  const batches: Array<Array<PlacedDatum>> = [[]]
   let row = 0
   let used = 0
   for (const [index, { tokens }] of data.entries()) {
@@ -54,13 +61,13 @@ export const placeData = (
       row++
       used = 0
     }
-    if (row === rows) {
-      batches.push(placed)
-      placed = []
+    if (row === largest.rows) {
+      batches.push([])
       row = 0
     }
-    placed.push({ index, start: row * width + used })
+    batches[batches.length - 1].push({ index, start: row * width + used })
     used += tokens.length
   }
-  return [...batches, placed].map((all) => ({ size, placed: all }))
+  const last = ofWidth.find(({ rows }) => rows > row) ?? largest
+  return batches.map((placed, at) => ({ size: at === batches.length - 1 ? last : largest, placed }))
 }

@@ -3,7 +3,16 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { afterAll, assert, describe, it } from "vitest"
 import { RunStoreError } from "../../../src/run/store/RunStoreError.ts"
-import { closeShared, datum, lossBody, newModel, startTinker, stepBody, temporaryFolder } from "./tinkerServer.ts"
+import {
+  closeShared,
+  datum,
+  lossBody,
+  newModel,
+  startTinker,
+  stepBody,
+  temporaryFolder,
+  type TinkerClient,
+} from "./tinkerServer.ts"
 
 afterAll(closeShared)
 
@@ -45,6 +54,25 @@ describe("what a Tinker server has acknowledged", () => {
     const names = readdirSync(join(folder, "models", model, "requests"))
     // Only requests whose gradient is part of no update yet would be repeated.
     assert.deepStrictEqual(names, [])
+  })
+
+  it("is opened again from disk, if another model took its place in memory", async () => {
+    const crowded = await startTinker(temporaryFolder(), { limits: { loadedModels: 1 } })
+    const roomy = await startTinker(temporaryFolder())
+    const train = async (client: TinkerClient) => {
+      const [{ model }, other] = [await newModel(client), (await newModel(client)).model]
+      const outcomes = [await client.done("/forward_backward", lossBody(model, 1, examples))]
+      // The other model takes the place of a gradient that is part of no update yet.
+      outcomes.push(await client.done("/forward", lossBody(other, 1, examples)))
+      outcomes.push(await client.done("/forward_backward", lossBody(model, 2, [datum([2, 2, 1])])))
+      outcomes.push(await client.done("/optim_step", stepBody(model, 3)))
+      outcomes.push(await client.done("/forward", lossBody(other, 2, examples)))
+      outcomes.push(await client.done("/forward", lossBody(model, 4, examples)))
+      return outcomes
+    }
+    assert.deepStrictEqual(await train(crowded), await train(roomy))
+    await crowded.stop()
+    await roomy.stop()
   })
 
   it("is performed in the order of seq_id and once, in whatever order and how often it comes", async () => {

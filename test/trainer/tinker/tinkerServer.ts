@@ -14,6 +14,7 @@ import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import { openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { makeTinkerServer, type TinkerServerOptions } from "../../../src/trainer/tinker/TinkerServer.ts"
+import { makeTrainingPrograms } from "../../../src/trainer/tinker/TrainingPrograms.ts"
 import { disk } from "../../run/store/disk.ts"
 
 export const rank = 4
@@ -41,7 +42,8 @@ const open = (scope: Scope.Scope) =>
       { ...base, name: "base" },
       { slots: 4, maxLength, adapters: { slots: 2, shape } },
     )
-    return { base, engine, backend: Context.get(yield* Layer.build(Wasm.layer), Backend) }
+    const programs = yield* makeTrainingPrograms({ config: base.decoder, weights: base.weights, shape, maxLength })
+    return { base, engine, programs, backend: Context.get(yield* Layer.build(Wasm.layer), Backend) }
   }).pipe(Effect.provide(Wasm.layer), Effect.provide(disk), Scope.provide(scope), Effect.runPromise)
 
 /** Test files of one process share this module, so it opens the model again after a file has closed it. */
@@ -100,7 +102,7 @@ export const startTinker = async (
   { keys = {}, ...options }: Options = {},
   changed: (files: FileTree) => FileTree = (files) => files,
 ): Promise<TinkerClient> => {
-  const { base, engine, backend } = await shared()
+  const { base, engine, programs, backend } = await shared()
   const own = Effect.runSync(Scope.make())
   const logged: Array<string> = []
   const server = createServer()
@@ -109,6 +111,7 @@ export const startTinker = async (
     const { app } = yield* makeTinkerServer({
       base,
       baseName: "base",
+      programs,
       engine,
       slots: 2,
       maxRank: rank,

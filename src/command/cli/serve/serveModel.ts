@@ -55,11 +55,11 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
   }
   const allowed = [...input.adapters, ...watched, ...adapters.map(({ path }) => path), ...(yield* servedFolder(input))]
   const key = apiKey === undefined ? undefined : Redacted.make(apiKey)
-  const extended = input.tinker
+  const tinker = input.tinker
     ? yield* withTinker(input, { model, folder, slots: maxAdapters, maxRank: rankOf(input), apiKey: key })
     : undefined
   const { port } = yield* serve({
-    extended,
+    extended: tinker?.extended,
     chat: model.chat,
     host: input.host,
     port: input.port,
@@ -70,7 +70,9 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
     ...(maxAdapters === 0 ? {} : { readAdapter: adaptersIn(allowed, (path) => model.readAdapter(files, path)) }),
   }).pipe(Effect.provideService(Engine, model.engine))
   yield* announce(input, model, { port, apiKey, trainer })
-  return yield* Effect.onInterrupt(Effect.never, () => writeError("finishing the answers that have begun\n"))
+  return yield* Effect.onInterrupt(tinker?.untilLost ?? Effect.never, () =>
+    writeError("finishing the answers that have begun\n"),
+  )
 })
 
 /** Returns the named folder, from which clients may load adapters; nothing if the user named the model otherwise. */

@@ -8,12 +8,13 @@ import { readYamlText } from "../../../base/config/yaml.ts"
 import { unzstd } from "../../../base/formats/zip/zstd-node.ts"
 import type { OpenedDecoder } from "../../../decoder/engine/openDecoder.ts"
 import type { ListenOptions } from "../../../decoder/serve/server-node.ts"
+import * as LmDirectory from "../../../decoder/huggingFace/LmDirectory.ts"
 import { holdLock } from "../../../run/store/lock.ts"
 import { owner } from "../../../run/store/owner-node.ts"
 import { onDisk } from "../../../run/store/FileTree.ts"
-import { openBaseModel } from "../../../trainer/baseModel.ts"
 import { makeTinkerServer } from "../../../trainer/tinker/TinkerServer.ts"
-import { defaultResultsDir } from "../flags.ts"
+import { startTrainingThread } from "../../../trainer/tinker/training/thread-node.ts"
+import { defaultResultsDir, sessionOptions } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import type { ServeFlags } from "./flags.ts"
 
@@ -80,7 +81,10 @@ export const tinkerVariables = (
   return `TINKER_BASE_URL=${origin} TINKER_API_KEY=${key}`
 }
 
-/** Makes the function that adds Tinker's protocol to the server. */
+/**
+ * Makes the function that adds Tinker's protocol to the server. Also returns the Effect that fails if the thread that trains has
+ * ended: then the server must end, too, so that it is started again and performs what it has accepted.
+ */
 export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker: TinkerModel) {
   const { model, folder, slots, maxRank, apiKey } = tinker
   const directory = resolve(Option.getOrElse(input.tinkerDir, () => join(defaultResultsDir, "tinker")))
@@ -88,13 +92,18 @@ export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker
   yield* holdLock(join(directory, "server.lock"), owner)
   const [{ maxLength }] = yield* model.engine.models
   const seed = Option.getOrElse(input.seed, () => 0)
-  const base = yield* openBaseModel({ type: "folder", path: folder }, { baseDir: ".", seed })
+  const { decoder } = yield* LmDirectory.open(yield* onDisk(".", { followsLinks: true }), folder)
+  const rank = Math.min(maxRank, decoder.hiddenSize)
+  const { threads } = yield* sessionOptions(input)
+  const task = { folder, maxRank: rank, maxLength, backend: input.backend, threads }
+  const { programs, untilLost } = yield* startTrainingThread(task)
   const { app } = yield* makeTinkerServer({
-    base,
+    base: { decoder, name: resolve(folder) },
     baseName: model.name,
+    programs,
     engine: model.engine,
     slots,
-    maxRank: Math.min(maxRank, base.decoder.hiddenSize),
+    maxRank: rank,
     maxLength,
     files: yield* onDisk(directory),
     unzstd,
@@ -104,5 +113,5 @@ export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker
   })
   const extended: NonNullable<ListenOptions["extended"]> = (other) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => (url.startsWith("/api/v1/") ? app : other))
-  return extended
+  return { extended, untilLost }
 })

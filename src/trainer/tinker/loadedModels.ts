@@ -1,0 +1,108 @@
+/**
+ * Keeps in memory the models that clients use. All models are on disk; of too many in memory, the one that was not used for the
+ * longest time is dropped, and opened again when a request for it comes, as after a restart of the server. So models of clients
+ * that have gone take no memory.
+ */
+import { Effect } from "effect"
+import { ApiError } from "../../decoder/serve/ApiError.ts"
+import * as ModelFiles from "./modelFiles.ts"
+import { openModel } from "./models.ts"
+import { findRecord, requestIdOf, type TinkerModel, type TinkerState } from "./TinkerState.ts"
+
+/** Tells whether a model has neither work nor callers, so that nothing is lost with its numbers in memory. */
+const isIdle = ({ users, pending, lastSeq, performedUpTo }: TinkerModel): boolean =>
+  users === 0 && pending.size === 0 && lastSeq >= performedUpTo
+
+/** Removes a model from memory. Its adapter is on disk, and so are the requests of a gradient that is part of no update. */
+const drop = (state: TinkerState, model: TinkerModel): void => {
+  state.models.delete(model.record.id)
+  model.isClosed = true
+  model.work.openUnsafe()
+}
+
+const noRoom = new ApiError({
+  status: 429,
+  code: "rate_limit_exceeded",
+  param: null,
+  message: "all models that this server has in memory are at work; try again later",
+})
+
+/** Drops idle models until there is room for another one. Fails if too few are idle. */
+export const makeRoom = (state: TinkerState): Effect.Effect<void, ApiError> =>
+  Effect.suspend(() => {
+    const { models, mostLoaded } = state
+    const idle = [...models.values()].filter(isIdle).sort((a, b) => a.lastUse - b.lastUse)
+    const excess = models.size - mostLoaded + 1
+    for (const model of idle.slice(0, Math.max(0, excess))) drop(state, model)
+    return models.size < mostLoaded ? Effect.void : Effect.fail(noRoom)
+  })
+
+const use = (state: TinkerState, model: TinkerModel): TinkerModel => {
+  model.users++
+  model.lastUse = ++state.modelUses
+  return model
+}
+
+const opened = Effect.fnUntraced(function* (state: TinkerState, record: ModelFiles.ModelRecord) {
+  const loaded = state.models.get(record.id)
+  if (loaded !== undefined) return use(state, loaded)
+  yield* makeRoom(state)
+  return use(state, yield* openModel(state, record))
+})
+
+const take = (state: TinkerState, id: string, owner: string) =>
+  Effect.flatMap(findRecord(state, id, owner), (record) => {
+    const loaded = state.models.get(id)
+    if (loaded !== undefined) return Effect.succeed(use(state, loaded))
+    return opened(state, record).pipe(state.creating.withPermits(1))
+  })
+
+/**
+ * Runs work with a model of an owner, which stays in memory until the work ends.
+ *
+ * @example
+ * ```ts
+ * const rank = yield* usingModel(tinkerState, "session-1-model-0", "local", ({ record }) => Effect.succeed(record.rank))
+ * ```
+ */
+export const usingModel = <A, E, R>(
+  state: TinkerState,
+  { id, owner }: Pick<ModelFiles.ModelRecord, "id" | "owner">,
+  work: (model: TinkerModel) => Effect.Effect<A, E, R>,
+) =>
+  Effect.acquireUseRelease(take(state, id, owner), work, (model) =>
+    Effect.sync(() => {
+      model.users--
+      state.becameIdle.openUnsafe()
+    }),
+  )
+
+/**
+ * Opens the models with requests that a previous process has accepted and not performed, as memory allows. Clients can ask for
+ * their outcomes at once.
+ */
+export const openWaiting = Effect.fnUntraced(function* (state: TinkerState) {
+  const { files, records, futures, becameIdle } = state
+  const waiting: Array<ModelFiles.ModelRecord> = []
+  for (const record of records.values()) {
+    const done = new Set(yield* ModelFiles.resultsOf(files, record.id))
+    const open = (yield* ModelFiles.requestsOf(files, record.id)).filter((seq) => !done.has(seq))
+    for (const seq of open) futures.ensure(requestIdOf(record.id, seq), record.owner)
+    if (open.length > 0) waiting.push(record)
+  }
+  const openOne = Effect.fnUntraced(function* ({ id, owner }: ModelFiles.ModelRecord) {
+    for (;;) {
+      becameIdle.closeUnsafe()
+      const isOpen = yield* usingModel(state, { id, owner }, () => Effect.succeed(true)).pipe(
+        Effect.catch((error) => {
+          if (error === noRoom) return Effect.succeed(false)
+          const problem = `the model ${id} cannot be opened and is left as it is: ${error.message}`
+          return Effect.as(Effect.logError(problem), true)
+        }),
+      )
+      if (isOpen) return
+      yield* becameIdle.await
+    }
+  })
+  yield* Effect.forkIn(Effect.forEach(waiting, openOne, { discard: true }), state.scope)
+})

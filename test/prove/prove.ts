@@ -18,6 +18,7 @@ import { multirun } from "./multirun.ts"
 import { must, type Proof } from "./Proof.ts"
 import { prompts } from "./prompts.ts"
 import { talking } from "./talking.ts"
+import { tinker } from "./tinker.ts"
 import { tuning } from "./tuning.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 import { killAndResume, runsIn, scoresOf } from "../command/cli/crash.ts"
@@ -107,6 +108,7 @@ const proofs: ReadonlyArray<Proof> = [
   ...talking,
   ...prompts,
   ...multirun,
+  ...tinker,
   ...cluster,
   ...attackProofs,
 ]

@@ -74,9 +74,10 @@ export const makeAdamSteps = Effect.fnUntraced(function* (
     return { optimiser, scope }
   })
 
-  const optimiserFor = Effect.fnUntraced(function* ({ learningRate: _, ...settings }: AdamSettings) {
-    const key = JSON.stringify(Object.entries(settings).sort())
-    const entry = compiled.get(key) ?? (yield* compile({ ...settings, learningRate: 0 }))
+  const optimiserFor = Effect.fnUntraced(function* (settings: AdamSettings) {
+    const { beta1, beta2, epsilon, weightDecay, maxNorm } = settings
+    const key = [beta1, beta2, epsilon, weightDecay, maxNorm].join()
+    const entry = compiled.get(key) ?? (yield* compile(settings))
     // A map lists the key that was set last at its end.
     compiled.delete(key)
     compiled.set(key, entry)

@@ -28,7 +28,7 @@ const noRoom = new ApiError({
 })
 
 /** Drops idle models until there is room for another one. Fails if too few are idle. */
-export const makeRoom = (state: TinkerState): Effect.Effect<void, ApiError> =>
+const makeRoom = (state: TinkerState): Effect.Effect<void, ApiError> =>
   Effect.suspend(() => {
     const { models, mostLoaded } = state
     const idle = [...models.values()].filter(isIdle).sort((a, b) => a.lastUse - b.lastUse)

@@ -66,7 +66,7 @@ const inProcess = async () => {
     const slot = slotOf(0, optimiser)
     yield* runs.create(slot)
     const packer = makePacker({ ...sizes, ranks: 1, mixing: "one-run" })
-    packer.open(0, { id: "run", step: 0, normalisationAt: () => ({ type: "token_mean" }) })
+    packer.open(0, { id: "run", step: 0, rulesAt: () => ({ normalisation: { type: "token_mean" } }) })
     const norms: Array<number> = []
     for (let step = 0; step < steps; step++) {
       packer.offer(0, { step, samples: sequencesOf(step).map(sampleOf) })

@@ -450,7 +450,7 @@ describe("advantages relative to a group", () => {
   const completions = fc.array(fc.tuple(fc.integer({ min: 0, max: 3 }), reward), { minLength: 1, maxLength: 20 })
   const settings = fc.record({
     baseline: fc.constantFrom("mean", "leave_one_out"),
-    deviation: fc.constantFrom("none", "sample", "population"),
+    deviation: fc.constantFrom("none", "sample", "population", "batch"),
     epsilon: fc.constantFrom<number[]>(0.01, 1),
   })
   type Settings = typeof settings extends fc.Arbitrary<infer A> ? A : never

@@ -28,7 +28,7 @@ const common = {
   importance: withDefault(Schema.NullOr(ImportanceCorrection), null),
 }
 
-const normalised = (type: "token_mean" | "sequence_mean" | "sequence_sum") => ({
+const normalised = (type: "token_mean" | "sequence_mean" | "sequence_sum" | "group_mean") => ({
   normalisation: withDefault(Normalisation, { type }),
 })
 
@@ -113,6 +113,40 @@ export const DpoObjective = Schema.Struct({
 })
 export type DpoObjective = typeof DpoObjective.Type
 
+/** Soft adaptive policy optimisation (Gao et al. 2025, arXiv:2511.20347): a smooth gate in the place of the clip. */
+export const SapoObjective = Schema.Struct({
+  type: Schema.Literal("sapo"),
+  ...common,
+  /** The gate's temperature where the advantage is above 0; the larger it is, the sooner the gate closes. */
+  temperaturePositive: withDefault(positive, 1),
+  /** The gate's temperature for all other tokens. */
+  temperatureNegative: withDefault(positive, 1.05),
+  ...normalised("sequence_mean"),
+})
+
+/** Geometric-mean policy optimisation (Zhao et al. 2025, arXiv:2507.20673): clips logarithms of ratios, then averages them. */
+export const GmpoObjective = Schema.Struct({
+  type: Schema.Literal("gmpo"),
+  ...common,
+  /** How far the logarithm of a token's ratio may lie below 0. */
+  clipLow: withDefault(nonNegative, 0.4),
+  /** How far the logarithm of a token's ratio may lie above 0. */
+  clipHigh: withDefault(nonNegative, 0.4),
+  ...normalised("sequence_mean"),
+})
+
+/**
+ * ScaleRL (Khatri et al. 2025, arXiv:2510.13786): REINFORCE with truncated importance weights, advantages in units of the
+ * batch's deviation, and the same weight for each group. The paper also drops groups whose rewards are equal.
+ */
+export const ScaleRlObjective = Schema.Struct({
+  type: Schema.Literal("scalerl"),
+  ...common,
+  /** The largest importance weight of a token. */
+  cap: withDefault(positive, 5),
+  ...normalised("group_mean"),
+})
+
 /** The Schema of the objective in a config: `type` chooses the algorithm; all else has the defaults of its paper. */
 export const TokenObjective = Schema.Union([
   SftObjective,
@@ -124,12 +158,16 @@ export const TokenObjective = Schema.Union([
   GspoObjective,
   CispoObjective,
   DpoObjective,
+  SapoObjective,
+  GmpoObjective,
+  ScaleRlObjective,
 ]).annotate({
-  expected: "an objective whose type is sft, reinforce, rloo, grpo, dr_grpo, dapo, gspo, cispo or dpo",
+  expected:
+    "an objective whose type is sft, reinforce, rloo, grpo, dr_grpo, dapo, gspo, cispo, dpo, sapo, gmpo or scalerl",
 })
 export type TokenObjective = typeof TokenObjective.Type
 
-type Estimator = Pick<GroupAdvantageInputs<Numbers>, "baseline" | "deviation">
+type Estimator = Pick<GroupAdvantageInputs<Numbers>, "baseline" | "deviation" | "epsilon">
 
 /**
  * Returns the settings of `Returns.groupAdvantages` that belong to an objective; null for supervised fine-tuning and
@@ -143,6 +181,7 @@ type Estimator = Pick<GroupAdvantageInputs<Numbers>, "baseline" | "deviation">
 export const advantageEstimatorOf = (type: TokenObjective["type"]): Estimator | null => {
   if (type === "sft" || type === "dpo") return null
   if (type === "rloo") return { baseline: "leave_one_out", deviation: "none" }
+  if (type === "scalerl") return { baseline: "mean", deviation: "batch", epsilon: 1e-8 }
   if (type === "dr_grpo" || type === "reinforce") return { baseline: "mean", deviation: "none" }
   return { baseline: "mean", deviation: "sample" }
 }

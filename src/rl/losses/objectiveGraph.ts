@@ -8,13 +8,15 @@ import {
   sequenceLogRatio,
   tokenCispo,
   tokenClippedSurrogate,
+  tokenGmpo,
   tokenKl,
   tokenNegativeLogLikelihood,
   tokenPolicyGradient,
+  tokenSapo,
   truncatedImportance,
   weightedSum,
 } from "./tokenLosses.ts"
-import { type MetricSums, sumsOf } from "./tokenMetrics.ts"
+import { type MetricSums, type RatioBounds, sumsOf } from "./tokenMetrics.ts"
 import type { DpoObjective, KlTerm, TokenObjective } from "./TokenObjective.ts"
 
 const { add, exp, mul, notEqual, stopGradient, sub, sum, where } = Graph
@@ -52,6 +54,9 @@ type ColumnName = keyof TokenColumns
 const klTermOf = (config: TokenObjective): KlTerm | null =>
   config.type === "sft" || config.type === "dpo" || config.kl === null || config.kl.coefficient === 0 ? null : config.kl
 
+/** Tells whether an objective compares the probabilities of whole sequences. */
+const hasSequenceRatio = ({ type }: TokenObjective): boolean => type === "gspo" || type === "gmpo"
+
 /**
  * Returns the columns that an objective needs, besides `logProbability_t` and `weight_t`. `oldLogProbability_t` and
  * `entropy_t` are never among them, because all objectives work without them.
@@ -70,7 +75,7 @@ export const columnsOf = (config: TokenObjective): ReadonlyArray<ColumnName> => 
     "advantage_t",
     ...(hasRatio || config.importance !== null ? (["inferenceLogProbability_t"] as const) : []),
     ...(klTermOf(config) === null ? [] : (["referenceLogProbability_t"] as const)),
-    ...(config.type === "gspo" ? (["sequence_t"] as const) : []),
+    ...(hasSequenceRatio(config) ? (["sequence_t"] as const) : []),
   ]
 }
 
@@ -151,16 +156,15 @@ export const objectiveGraph = (
   const behaviour_t = config.importance === null ? (inferenceLogProbability_t ?? self_t) : self_t
   const oldLogProbability_t = optional("oldLogProbability_t") ?? behaviour_t
   const tokenLogRatio_t = sub(logProbability_t, oldLogProbability_t)
+  const bySequence = hasSequenceRatio(config)
+    ? { sequence_t: required("sequence_t", -1), sequences: most }
+    : undefined
   const logRatio_t =
-    config.type === "gspo"
-      ? sequenceLogRatio({
-          logRatio_t: tokenLogRatio_t,
-          sequence_t: required("sequence_t", -1),
-          sequences: most,
-        })
+    config.type === "gspo" && bySequence !== undefined
+      ? sequenceLogRatio({ logRatio_t: tokenLogRatio_t, ...bySequence })
       : tokenLogRatio_t
 
-  const policyLoss_t = policyLossOf(config, { logProbability_t, logRatio_t, advantage_t })
+  const policyLoss_t = policyLossOf(config, { logProbability_t, logRatio_t, advantage_t, ...bySequence })
   const importance_t =
     config.importance === null || inferenceLogProbability_t === undefined
       ? undefined
@@ -178,7 +182,7 @@ export const objectiveGraph = (
     counts_t,
     entropy_t,
     ratio_t: exp(logRatio_t),
-    clip: "clipHigh" in config ? config : undefined,
+    clip: ratioBoundsOf(config),
     importance_t,
     cap: config.importance?.cap,
     // The engine sampled the tokens, so this estimates the divergence from the engine to the trainer.
@@ -213,18 +217,38 @@ const pairsOf = (
   return { loss_t: pairs.loss_t, pairs, referenceKl_t: klTo(logProbability_t, referenceLogProbability_t) }
 }
 
+type PolicyObjective = Exclude<TokenObjective, { readonly type: "sft" | "dpo" }>
+
+/** Returns how far the ratios of an objective may lie below and above 1; undefined if it does not clip them. */
+const ratioBoundsOf = (config: PolicyObjective): RatioBounds | undefined => {
+  if (config.type === "gmpo") return { clipLow: 1 - Math.exp(-config.clipLow), clipHigh: Math.exp(config.clipHigh) - 1 }
+  if (config.type === "scalerl") return { clipLow: null, clipHigh: config.cap - 1 }
+  return "clipHigh" in config ? config : undefined
+}
+
+/** The numbers of tokens from which the policy's loss is computed; the last two for objectives that compare sequences. */
+interface PolicyTokens extends Readonly<Record<"logProbability_t" | "logRatio_t" | "advantage_t", Tensor>> {
+  readonly sequence_t?: Tensor
+  readonly sequences?: number
+}
+
 /** Computes the policy's loss of each token, before it is corrected for the inference engine's probabilities. */
-const policyLossOf = (
-  config: Exclude<TokenObjective, { readonly type: "sft" | "dpo" }>,
-  tokens: Readonly<Record<"logProbability_t" | "logRatio_t" | "advantage_t", Tensor>>,
-): Tensor => {
-  const { logProbability_t, logRatio_t, advantage_t } = tokens
+const policyLossOf = (config: PolicyObjective, tokens: PolicyTokens): Tensor => {
+  const { logProbability_t, logRatio_t, advantage_t, sequence_t, sequences = 0 } = tokens
   switch (config.type) {
     case "reinforce":
     case "rloo":
       return tokenPolicyGradient({ logProbability_t, advantage_t })
     case "cispo":
       return tokenCispo({ ...config, logProbability_t, logRatio_t, advantage_t })
+    case "scalerl":
+      return tokenCispo({ clipLow: null, clipHigh: config.cap - 1, logProbability_t, logRatio_t, advantage_t })
+    case "sapo":
+      return tokenSapo({ ...config, logRatio_t, advantage_t })
+    case "gmpo":
+      return sequence_t === undefined
+        ? fail(config.type, "the column sequence_t is missing", logRatio_t)
+        : tokenGmpo({ ...config, logRatio_t, advantage_t, sequence_t, sequences })
     default:
       return tokenClippedSurrogate({ ...config, logRatio_t, advantage_t })
   }

@@ -23,8 +23,9 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { clippedObjective } from "./policyGradient.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
-const { div, exp, gather, less, maximum, minimum, mul, neg, reshape, scatterAdd, square, stopGradient, sub, sum } =
+const { clip, div, exp, gather, greater, less, maximum, minimum, mul, neg, reshape, scatterAdd, sigmoid, square } =
   Graph
+const { stopGradient, sub, sum, where } = Graph
 
 /** Sums up the weighted losses of tokens, Σ w_t L_t: the scalar to minimise. */
 export const weightedSum = ({ loss_t, weight_t }: Tensors<"loss_t" | "weight_t">): Tensor => {
@@ -129,7 +130,7 @@ export const sequenceLogRatio = ({
 /**
  * Computes the loss of CISPO (MiniMax 2025, arXiv:2506.13585): L_t = −stop(min(r_t, 1 + clipHigh)) A_t log π(token t).
  * The clipped ratio is a weight without a gradient, so that also clipped tokens are trained. With `clipLow`, the weight
- * is also at least 1 − clipLow.
+ * is also at least 1 − clipLow. ScaleRL (Khatri et al. 2025, arXiv:2510.13786) has the same loss, with a much larger bound.
  *
  * @example
  * ```ts
@@ -152,6 +153,67 @@ export const tokenCispo = ({
   const capped = minimum(exp(logRatio_t), 1 + clipHigh)
   const ratio_t = clipLow === null ? capped : maximum(capped, 1 - clipLow)
   return tokenPolicyGradient({ logProbability_t, advantage_t: mul(ratio_t, advantage_t) })
+}
+
+/** The temperatures of SAPO's gate, for tokens whose advantage is above 0 and for all others. */
+export interface SapoTemperatures {
+  readonly temperaturePositive: number
+  readonly temperatureNegative: number
+}
+
+/** The largest logarithm of a ratio in SAPO's gate, beyond which the gate is flat and exp could overflow. */
+const largestLogRatio = 20
+
+/**
+ * Computes the loss of SAPO (soft adaptive policy optimisation; Gao et al. 2025, arXiv:2511.20347) with the ratio
+ * r_t = exp(logRatio_t): L_t = −(4 / τ) σ(τ (r_t − 1)) A_t, where τ is the temperature for the advantage's sign. The gate
+ * bends where PPO clips: its slope is 1 at r_t = 1, and falls smoothly to 0 on both sides.
+ *
+ * @example
+ * ```ts
+ * const [logRatio_t, advantage_t] = [Graph.constant([0, 0]), Graph.constant([1, -1])]
+ * Losses.tokenSapo({ logRatio_t, advantage_t, temperaturePositive: 1, temperatureNegative: 2 }) // [−2, 1]
+ * ```
+ */
+export const tokenSapo = ({
+  logRatio_t,
+  advantage_t,
+  temperaturePositive,
+  temperatureNegative,
+}: Tensors<"logRatio_t" | "advantage_t"> & SapoTemperatures): Tensor => {
+  expectShape("tokenSapo", logRatio_t.shape, { advantage_t })
+  const ratio_t = exp(clip(logRatio_t, -largestLogRatio, largestLogRatio))
+  const temperature_t = where(greater(advantage_t, 0), temperaturePositive, temperatureNegative)
+  const gate_t = div(mul(sigmoid(mul(temperature_t, sub(ratio_t, 1))), 4), temperature_t)
+  return neg(mul(gate_t, stopGradient(advantage_t)))
+}
+
+/**
+ * Computes the loss of GMPO (geometric-mean policy optimisation; Zhao et al. 2025, arXiv:2507.20673):
+ * L_t = −A_t exp(mean of the clipped log ratios of the token's sequence), so the ratio of a sequence is the geometric mean of
+ * its tokens' ratios, each of them clipped to at most e^clipHigh if its advantage is above 0, and to at least e^−clipLow
+ * otherwise. It needs weights whose sum over a sequence is the sequence's weight, such as those of `sequence_mean`. Tokens of
+ * no sequence (−1) do not count.
+ *
+ * @example
+ * ```ts
+ * const logRatio_t = Graph.constant([0.1, 0.9])
+ * const [advantage_t, sequence_t] = [Graph.constant([1, 1]), Graph.constant(Int32Array.of(0, 0))]
+ * Losses.tokenGmpo({ logRatio_t, advantage_t, sequence_t, sequences: 1, clipLow: 0.4, clipHigh: 0.4 }) // both −exp(0.25)
+ * ```
+ */
+export const tokenGmpo = ({
+  logRatio_t,
+  advantage_t,
+  sequence_t,
+  sequences,
+  clipLow,
+  clipHigh,
+}: Tensors<"logRatio_t" | "advantage_t" | "sequence_t"> & ClipRange & { readonly sequences: number }): Tensor => {
+  expectShape("tokenGmpo", logRatio_t.shape, { advantage_t, sequence_t })
+  const clipped_t = where(greater(advantage_t, 0), minimum(logRatio_t, clipHigh), maximum(logRatio_t, -clipLow))
+  const ratio_t = exp(sequenceLogRatio({ logRatio_t: clipped_t, sequence_t, sequences }))
+  return neg(mul(ratio_t, stopGradient(advantage_t)))
 }
 
 /** The name of an estimator of the KL divergence. */

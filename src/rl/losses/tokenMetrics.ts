@@ -46,11 +46,17 @@ const names = {
 /** The metrics that are means over pairs; all others are means over tokens. */
 const ofPairs: ReadonlySet<string> = new Set(["rewardChosen", "rewardRejected", "rewardMargin", "rewardAccuracy"])
 
+/** The distances of a ratio below and above 1 from which on it is clipped; null if it is not clipped below. */
+export interface RatioBounds {
+  readonly clipLow: number | null
+  readonly clipHigh: number
+}
+
 /** The metrics of each token, which `sumsOf` adds up. The caller sets tokens that do not count to finite numbers. */
 interface TokenMetrics {
   readonly counts_t: Tensor
   readonly ratio_t?: Tensor
-  readonly clip?: { readonly clipLow: number | null; readonly clipHigh: number } | undefined
+  readonly clip?: RatioBounds | undefined
   readonly importance_t?: Tensor | undefined
   readonly cap?: number | undefined
   readonly inferenceKl_t?: Tensor | undefined

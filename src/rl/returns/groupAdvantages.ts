@@ -12,10 +12,11 @@ export interface GroupAdvantageInputs<A extends Numbers> {
    */
   readonly baseline: "mean" | "leave_one_out"
   /**
-   * Whether the difference is divided by the standard deviation of the group plus ε, and which: `sample` divides the sum
-   * of squares by n − 1, `population` by n. By default it is not divided.
+   * Whether the difference is divided by a standard deviation plus ε, and which: that of its group, where `sample` divides
+   * the sum of squares by n − 1 and `population` by n, or that of all differences (`batch`), without those of dropped groups.
+   * By default it is not divided.
    */
-  readonly deviation?: "none" | "sample" | "population"
+  readonly deviation?: "none" | "sample" | "population" | "batch"
   /** The ε that is added to the deviation. 0.0001 by default. */
   readonly epsilon?: number
   /** Whether advantages below 0 become 0, so that completions worse than the others are not punished. False by default. */
@@ -45,6 +46,7 @@ export interface GroupAdvantages<A extends Numbers> {
  *
  *     GRPO (Shao et al. 2024, arXiv:2402.03300)       A_i = (r_i − μ) / (σ + ε)    baseline mean, deviation sample
  *     Dr. GRPO (Liu et al. 2025, arXiv:2503.20783)    A_i = r_i − μ                baseline mean
+ *     ScaleRL (Khatri et al. 2025, arXiv:2510.13786)  A_i = (r_i − μ) / (σ_batch + ε)   baseline mean, deviation batch
  *     RLOO (Ahmadian et al. 2024, arXiv:2402.14740)   A_i = r_i − Σ_{j≠i} r_j / (n − 1)   baseline leave_one_out
  *
  * Where all rewards of a group are equal, its advantages are exactly 0. Throws a `RangeError` that names the completion
@@ -91,12 +93,13 @@ export const groupAdvantages = <A extends Numbers>(inputs: GroupAdvantageInputs<
     const mean = sum / n
     let squares = 0
     for (const row of rows) squares += (rewards[row] - origin - mean) ** 2
-    const divisor = deviation === "none" ? 1 : Math.sqrt(squares / (deviation === "sample" ? n - 1 : n)) + epsilon
+    const isScaled = deviation === "sample" || deviation === "population"
+    const divisor = isScaled ? Math.sqrt(squares / (deviation === "sample" ? n - 1 : n)) + epsilon : 1
     const factor = baseline === "leave_one_out" ? n / (n - 1) : 1
-    for (const row of rows) {
-      advantages[row] = Math.max(least, (factor * (rewards[row] - origin - mean)) / divisor)
-    }
+    for (const row of rows) advantages[row] = (factor * (rewards[row] - origin - mean)) / divisor
   }
+  if (deviation === "batch") divideByDeviation(advantages, kept, epsilon)
+  for (let row = 0; row < rewards.length; row++) advantages[row] = Math.max(least, advantages[row])
   return {
     advantages,
     kept,
@@ -104,4 +107,16 @@ export const groupAdvantages = <A extends Numbers>(inputs: GroupAdvantageInputs<
     zeroDeviationGroups,
     droppedGroups: zeroDeviation === "drop" ? zeroDeviationGroups : 0,
   }
+}
+
+/** Divides advantages, whose mean is 0 in each group, by their deviation over all completions that are trained on. */
+const divideByDeviation = (advantages: Numbers, kept: Uint8Array, epsilon: number): void => {
+  let squares = 0
+  let counted = 0
+  for (let row = 0; row < advantages.length; row++) {
+    squares += advantages[row] ** 2
+    counted += kept[row]
+  }
+  const divisor = Math.sqrt(squares / Math.max(1, counted)) + epsilon
+  for (let row = 0; row < advantages.length; row++) if (advantages[row] !== 0) advantages[row] /= divisor
 }

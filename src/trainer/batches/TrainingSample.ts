@@ -30,6 +30,11 @@ export interface TrainingSample {
   readonly advantages: Float32Array
   /** The temperature at which the tokens were sampled. */
   readonly temperature: number
+  /**
+   * The number of the sample's group in its step, a whole number from 0: the samples of one prompt. A sample without it is a
+   * group of its own. Only the normalisation `group_mean` depends on it.
+   */
+  readonly group?: number
 }
 
 /** The run and the step of a sample, for messages. */
@@ -75,7 +80,7 @@ export const refuseTooLong = (
 
 /** Returns the first rule that a sample breaks; undefined if it breaks none. */
 export const problemOf = (sample: TrainingSample, { vocabSize, width }: SampleLimits): Problem | undefined => {
-  const { tokens, mask, logprobs, advantages, temperature } = sample
+  const { tokens, mask, logprobs, advantages, temperature, group } = sample
   const { length } = tokens
   if (length === 0) return { key: "tokens", expected: "at least one token", found: "none" }
   const long = tooLong(length, width)
@@ -100,6 +105,9 @@ export const problemOf = (sample: TrainingSample, { vocabSize, width }: SampleLi
     if (!Number.isFinite(advantages[at])) {
       return { key: `advantages[${at}]`, expected: finiteNumber, found: `${advantages[at]}` }
     }
+  }
+  if (group !== undefined && !(Number.isInteger(group) && group >= 0)) {
+    return { key: "group", expected: "a whole number from 0", found: `${group}` }
   }
   if (mask[0] !== 0) {
     return { key: "mask[0]", expected: "0, because no token precedes the first one and predicts it", found: "1" }

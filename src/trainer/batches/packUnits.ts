@@ -83,9 +83,14 @@ export const budgetOf = ({ rows, width, ranks }: PackerOptions): number => rows 
  * micro-batches, so the losses of the micro-batches add up to the loss of the step.
  */
 const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalisation) => {
-  const totals = totalsOf(samples.map(({ mask }) => mask))
-  return samples.map((sample) => {
-    const weight = weightOfTokens({ tokens: countedTokens(sample.mask), totals, normalisation })
+  // Negative numbers are of no other group.
+  const groups = samples.map(({ group }, at) => group ?? -1 - at)
+  const totals = totalsOf(
+    samples.map(({ mask }) => mask),
+    groups,
+  )
+  return samples.map((sample, at) => {
+    const weight = weightOfTokens({ tokens: countedTokens(sample.mask), group: groups[at], totals, normalisation })
     // In `many-runs`, window, shared and start are determined when the sample is packed.
     return { sample, weight, window: 0, shared: 0, start: 0 }
   })

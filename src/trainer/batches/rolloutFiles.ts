@@ -1,7 +1,7 @@
 /**
  * Writes and reads the samples of one step of a run: the folder `rollouts/step_N`, by which an orchestrator hands them to the
  * trainer. `samples.safetensors` holds the samples one after another in flat arrays, with the `offsets` at which each sample
- * begins; `batch.json` holds their ids, and the digest of the arrays, by which damage is detected. `report.json` has the
+ * begins and, where samples are compared in groups, the numbers of their `groups`; `batch.json` holds their ids, and the digest of the arrays, by which damage is detected. `report.json` has the
  * metrics of the sampling, and transcripts.
  *
  * @example
@@ -50,6 +50,9 @@ interface Batch extends Pick<StepBatch, "step" | "samples"> {
 /** The arrays that have a number for each token. */
 const perToken = ["tokens", "mask", "logprobs", "advantages"] as const
 
+/** Stands in the file for the group of a sample that has none. */
+const ungrouped = -1
+
 /** Makes the error of files that are damaged or missing: `run_a/rollouts/step_3: …`. */
 const wrong = ({ directory }: RunFolder, step: number, problem: string): TrainerError =>
   new TrainerError({ reason: "rollouts", message: `${directory}/${Layout.rolloutsOf(step)}: ${problem}` })
@@ -67,7 +70,9 @@ const encodeSamples = (samples: ReadonlyArray<TrainingSample>): Uint8Array => {
   }
   for (const [at, sample] of samples.entries()) for (const name of perToken) flat[name].set(sample[name], offsets[at])
   const temperatures = Float64Array.from(samples, ({ temperature }) => temperature)
-  const arrays = Object.entries({ ...flat, offsets, temperatures })
+  const isGrouped = samples.some(({ group }) => group !== undefined)
+  const groups = isGrouped ? { groups: Int32Array.from(samples, ({ group = ungrouped }) => group) } : {}
+  const arrays = Object.entries({ ...flat, offsets, temperatures, ...groups })
   return Safetensors.encode(Object.fromEntries(arrays.map(([name, data]) => [name, { shape: [data.length], data }])))
 }
 
@@ -194,8 +199,16 @@ const samplesOf = (
   if (!(advantages.data instanceof Float32Array)) return "advantages: expected F32"
   if (!(offsets.data instanceof Int32Array)) return "offsets: expected I32"
   if (!(temperatures.data instanceof Float64Array)) return "temperatures: expected F64"
+  const groups = Object.hasOwn(tensors, "groups") ? tensors["groups"].data : new Int32Array(ids.length).fill(ungrouped)
+  if (!(groups instanceof Int32Array)) return "groups: expected I32"
   const lengths = { tokens: total, mask: total, logprobs: total, advantages: total }
-  for (const [name, length] of Object.entries({ ...lengths, offsets: ids.length + 1, temperatures: ids.length })) {
+  const perSample = Object.hasOwn(tensors, "groups") ? { groups: ids.length } : {}
+  for (const [name, length] of Object.entries({
+    ...lengths,
+    ...perSample,
+    offsets: ids.length + 1,
+    temperatures: ids.length,
+  })) {
     const found = tensors[name].data.length
     if (found !== length) return `${name}: expected ${length} numbers, found ${found}`
   }
@@ -214,6 +227,7 @@ const samplesOf = (
       logprobs: logprobData.subarray(from, to),
       advantages: advantageData.subarray(from, to),
       temperature: temperatureData[at],
+      ...(groups[at] === ungrouped ? {} : { group: groups[at] }),
     }
   })
 }

@@ -107,7 +107,8 @@ export const samplesOf = (
     isKept(at)
       ? one.samples.map((sample) => {
           const advantage = scored?.advantages[at] ?? 1
-          return { ...sample, advantages: Float32Array.from(sample.mask, (mask) => mask * advantage) }
+          const compared = scored === undefined ? {} : { group: groups[at] }
+          return { ...sample, advantages: Float32Array.from(sample.mask, (mask) => mask * advantage), ...compared }
         })
       : [],
   )

@@ -23,6 +23,9 @@ const configs: ReadonlyArray<object> = [
   { type: "dapo", kl: { type: "k1", coefficient: 1 } },
   { type: "gspo", clip_low: 0.1, clip_high: 0.1 },
   { type: "cispo", clip_low: 0.5, clip_high: 0.5 },
+  { type: "sapo", temperature_negative: 2 },
+  { type: "gmpo" },
+  { type: "scalerl", cap: 1.5 },
 ]
 
 /** Inputs of all columns, with their numbers. */
@@ -295,7 +298,7 @@ describe("configs of objectives", () => {
     [{ type: "grpo", importance: { type: "truncated", cap: 0 } }, /^orch\.toml: importance\.cap: .* found 0/],
     [
       { type: "ppo" },
-      /^orch\.toml: config: expected an objective whose type is sft, .* or dpo, found \{"type":"ppo"\}$/,
+      /^orch\.toml: config: expected an objective whose type is sft, .* or scalerl, found \{"type":"ppo"\}$/,
     ],
     [
       { type: "grpo", normalisation: { type: "mean" } },

@@ -43,7 +43,20 @@ const lossOf = (
   const hasRatio = config.type !== "reinforce" && config.type !== "rloo"
   let loss: number
   if (!hasRatio) loss = -token.advantage_t * token.logProbability_t
-  else if (config.type === "cispo") {
+  else if (config.type === "scalerl")
+    loss = -Math.min(Math.exp(frozen[at] - old(at)), config.cap) * token.advantage_t * token.logProbability_t
+  else if (config.type === "sapo") {
+    const temperature = token.advantage_t > 0 ? config.temperaturePositive : config.temperatureNegative
+    const ratio = Math.exp(token.logProbability_t - old(at))
+    loss = (-(4 / temperature) * token.advantage_t) / (1 + Math.exp(-temperature * (ratio - 1)))
+  } else if (config.type === "gmpo") {
+    const logs = tokens.flatMap((other, index) => {
+      if (other.sequence !== token.sequence || other.weight_t === 0) return []
+      const logRatio = other.logProbability_t - old(index)
+      return [other.advantage_t > 0 ? Math.min(logRatio, config.clipHigh) : Math.max(logRatio, -config.clipLow)]
+    })
+    loss = -token.advantage_t * Math.exp(logs.reduce((sum, one) => sum + one, 0) / logs.length)
+  } else if (config.type === "cispo") {
     const ratio = Math.exp(frozen[at] - old(at))
     const low = config.clipLow === null ? 0 : 1 - config.clipLow
     loss = -Math.max(low, Math.min(ratio, 1 + config.clipHigh)) * token.advantage_t * token.logProbability_t

@@ -18,8 +18,13 @@ import * as Returns from "../../../src/rl/returns/Returns.ts"
  * its formula; here is the config that means the same.
  */
 const Rows = Schema.Array(Schema.Array(Schema.Finite))
-const Fixture = Schema.Struct({
+const results = {
   note: Schema.String,
+  advantages: Schema.Record(Schema.String, Schema.Array(Schema.Finite)),
+  cases: Schema.Record(Schema.String, Schema.Struct({ formula: Schema.String, loss: Schema.Finite, grad_new: Rows })),
+}
+const Fixture = Schema.Struct({
+  ...results,
   group_size: Schema.Int,
   lengths: Schema.Array(Schema.Int),
   rewards: Schema.Array(Schema.Finite),
@@ -27,13 +32,20 @@ const Fixture = Schema.Struct({
   old: Rows,
   inference: Rows,
   reference: Rows,
-  advantages: Schema.Record(Schema.String, Schema.Array(Schema.Finite)),
-  cases: Schema.Record(Schema.String, Schema.Struct({ formula: Schema.String, loss: Schema.Finite, grad_new: Rows })),
 })
-const file = fileURLToPath(new URL("../../fixtures/policy-losses.json", import.meta.url))
-const fixture = Schema.decodeUnknownSync(Fixture, { onExcessProperty: "error" })(JSON.parse(readFileSync(file, "utf8")))
+const read = <A>(schema: Schema.Decoder<A>, name: string): A => {
+  const file = fileURLToPath(new URL(`../../fixtures/${name}`, import.meta.url))
+  return Schema.decodeUnknownSync(schema, { onExcessProperty: "error" })(JSON.parse(readFileSync(file, "utf8")))
+}
+const inputs = read(Fixture, "policy-losses.json")
+const more = read(Schema.Struct(results), "more-policy-losses.json")
+const fixture = {
+  ...inputs,
+  advantages: { ...inputs.advantages, ...more.advantages },
+  cases: { ...inputs.cases, ...more.cases },
+}
 
-type Estimator = Pick<Returns.GroupAdvantageInputs<Float64Array>, "baseline" | "deviation" | "epsilon">
+type Estimator = Omit<Returns.GroupAdvantageInputs<Float64Array>, "rewards" | "groups">
 
 /** The estimators of the file's advantages. */
 const estimators: Readonly<Record<string, Estimator>> = {
@@ -41,6 +53,8 @@ const estimators: Readonly<Record<string, Estimator>> = {
   "grpo_eps1e-4": { baseline: "mean", deviation: "sample", epsilon: 1e-4 },
   "grpo_population_eps1e-6": { baseline: "mean", deviation: "population", epsilon: 1e-6 },
   rloo: { baseline: "leave_one_out" },
+  grpo_positive_only: { baseline: "mean", deviation: "sample", epsilon: 1e-4, positiveOnly: true },
+  batch: { baseline: "mean", deviation: "batch", epsilon: 1e-8 },
 }
 
 const constant16 = { type: "constant", tokens: 16 }
@@ -55,6 +69,16 @@ const cases: Readonly<Record<string, { readonly config: object; readonly advanta
   dapo_tis2: { config: { type: "dapo", importance: truncated2 }, advantages: "grpo_eps1e-4" },
   cispo_like: { config: { type: "cispo" }, advantages: "grpo_eps1e-4" },
   gspo: { config: { type: "gspo", clip_low: 0.03, clip_high: 0.04 }, advantages: "grpo_eps1e-4" },
+  sapo: { config: { type: "sapo" }, advantages: "grpo_eps1e-4" },
+  sapo_2_5: {
+    config: { type: "sapo", temperature_positive: 2, temperature_negative: 5 },
+    advantages: "grpo_eps1e-4",
+  },
+  gmpo: { config: { type: "gmpo" }, advantages: "grpo_eps1e-4" },
+  "gmpo_0.05_0.1": { config: { type: "gmpo", clip_low: 0.05, clip_high: 0.1 }, advantages: "grpo_eps1e-4" },
+  scalerl: { config: { type: "scalerl" }, advantages: "batch" },
+  "scalerl_1.05": { config: { type: "scalerl", cap: 1.05 }, advantages: "batch" },
+  grpo_positive_only: { config: { type: "grpo", kl: null }, advantages: "grpo_positive_only" },
 }
 
 const decode = (config: object) =>
@@ -70,7 +94,7 @@ const masks = fixture.lengths.map((length) => Uint8Array.from({ length: width },
 
 /** The columns of a case as inputs, and their numbers. */
 const columnsOf = (config: Losses.TokenObjective, advantages: ArrayLike<number>) => {
-  const weights = Losses.tokenWeights({ masks, normalisation: config.normalisation })
+  const weights = Losses.tokenWeights({ masks, groups, normalisation: config.normalisation })
   const values: Readonly<Record<string, ReadonlyArray<number>>> = {
     logProbability_t: fixture.new.flat(),
     oldLogProbability_t: fixture.old.flat(),
@@ -80,7 +104,7 @@ const columnsOf = (config: Losses.TokenObjective, advantages: ArrayLike<number>)
     weight_t: weights.flatMap((row) => [...row]),
     sequence_t: Array.from({ length: rows * width }, (_, at) => Math.floor(at / width)),
   }
-  const inputs = {
+  const columns = {
     logProbability_t: G.input("logProbability_t", shape),
     oldLogProbability_t: G.input("oldLogProbability_t", shape),
     inferenceLogProbability_t: G.input("inferenceLogProbability_t", shape),
@@ -89,7 +113,7 @@ const columnsOf = (config: Losses.TokenObjective, advantages: ArrayLike<number>)
     weight_t: G.input("weight_t", shape),
     sequence_t: G.input("sequence_t", shape, "i32"),
   }
-  return { values, inputs }
+  return { values, columns }
 }
 
 const near = (found: ArrayLike<number>, expected: ReadonlyArray<number>, tolerance: number, what: string): void => {
@@ -97,8 +121,8 @@ const near = (found: ArrayLike<number>, expected: ReadonlyArray<number>, toleran
   expected.forEach((value, at) => assert.closeTo(found[at], value, tolerance, `${what}, element ${at}`))
 }
 
-describe("policy-losses.json", () => {
-  it("has just the cases and advantages that are tested here", () => {
+describe("policy-losses.json and more-policy-losses.json", () => {
+  it("have just the cases and advantages that are tested here", () => {
     assert.deepStrictEqual(Object.keys(fixture.cases).sort(), Object.keys(cases).sort())
     assert.deepStrictEqual(Object.keys(fixture.advantages).sort(), Object.keys(estimators).sort())
   })
@@ -110,11 +134,11 @@ describe("policy-losses.json", () => {
     it(`${name}: ${formula}`, () => {
       const { config: written, advantages } = cases[name]
       const config = decode(written)
-      const { inputs, values } = columnsOf(config, advantagesBy(advantages))
-      const { loss } = Losses.objectiveGraph(config, inputs, { sequences: rows })
-      const [gradient] = gradients(loss, [inputs.logProbability_t])
+      const { columns, values } = columnsOf(config, advantagesBy(advantages))
+      const { loss } = Losses.objectiveGraph(config, columns, { sequences: rows })
+      const [gradient] = gradients(loss, [columns.logProbability_t])
 
-      const leaves = new Map(Object.entries(inputs).map(([key, tensor]) => [tensor, values[key]]))
+      const leaves = new Map(Object.entries(columns).map(([key, tensor]) => [tensor, values[key]]))
       const [inDoubles, gradientInDoubles] = evaluate([loss, gradient], leaves)
       near(inDoubles, [expectedLoss], 1e-6, "loss in doubles")
       near(gradientInDoubles, grad_new.flat(), 1e-6, "gradient in doubles")
@@ -124,8 +148,8 @@ describe("policy-losses.json", () => {
         ["wasm", Wasm.layer, 1e-4],
         ["cpu", OnnxNode.layerCpu(), 1e-4],
       ] as const) {
-        const program = compileWith(layer, { name, inputs, state: {}, outputs: { loss, gradient } })
-        for (const key of Object.keys(inputs)) program.feeds[key].set(values[key])
+        const program = compileWith(layer, { name, inputs: columns, state: {}, outputs: { loss, gradient } })
+        for (const key of Object.keys(columns)) program.feeds[key].set(values[key])
         Effect.runSync(program.run)
         near(program.results.loss, [expectedLoss], tolerance, `loss on ${backend}`)
         near(program.results.gradient, grad_new.flat(), tolerance, `gradient on ${backend}`)

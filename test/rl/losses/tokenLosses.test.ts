@@ -57,6 +57,34 @@ describe("losses of tokens", () => {
     near(gradientOf(G.sum(loss(0.2)), logProbability_t), [-1.28, 0.8])
   })
 
+  it("tokenSapo: 2 A / τ and a slope of −A at a ratio of 1; finite and flat far away from it", () => {
+    const logRatio_t = G.constant([0, 0, 500, -500])
+    const advantages = G.constant([1, -1, 1, -1])
+    const loss = Losses.tokenSapo({
+      logRatio_t,
+      advantage_t: advantages,
+      temperaturePositive: 1,
+      temperatureNegative: 2,
+    })
+    near(evaluated(loss), [-2, 1, -4, 2 / (1 + Math.exp(2))])
+    near(gradientOf(G.sum(loss), logRatio_t), [-1, 1, 0, 0])
+  })
+
+  it("tokenGmpo: the geometric mean of ratios that are clipped by the sign of the advantage", () => {
+    const logRatio_t = G.constant([0.1, 0.9, -0.9, 3, 7])
+    const loss = Losses.tokenGmpo({
+      logRatio_t,
+      advantage_t: G.constant([1, 1, -1, -1, 5]),
+      sequence_t: G.constant(Int32Array.of(0, 0, 1, 1, -1)),
+      sequences: 2,
+      clipLow: 0.4,
+      clipHigh: 0.5,
+    })
+    const [first, second] = [Math.exp(0.3), Math.exp(1.3)]
+    near(evaluated(loss), [-first, -first, second, second, -5])
+    near(gradientOf(G.sum(loss), logRatio_t), [-first, 0, 0, second, 0])
+  })
+
   it("tokenKl: k1, k2 and k3", () => {
     const referenceLogProbability_t = G.constant([-1.5, -2])
     const kl = (estimator: Losses.KlEstimator) =>
@@ -92,6 +120,13 @@ describe("losses of tokens", () => {
       () => Losses.tokenPolicyGradient({ logProbability_t, advantage_t: column }),
       () => Losses.tokenClippedSurrogate({ logRatio_t: advantage_t, advantage_t: column, clipLow: 0, clipHigh: 0 }),
       () => Losses.sequenceLogRatio({ logRatio_t: advantage_t, sequence_t, sequences: 1 }),
+      () =>
+        Losses.tokenSapo({
+          logRatio_t: advantage_t,
+          advantage_t: column,
+          temperaturePositive: 1,
+          temperatureNegative: 1,
+        }),
       () => Losses.tokenKl({ logProbability_t, referenceLogProbability_t: column, estimator: "k1" }),
     ]
     for (const make of wrong) assert.throws(make, GraphError, /^\w+: \w+: expected shape \[2\]/)

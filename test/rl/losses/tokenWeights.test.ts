@@ -20,6 +20,18 @@ describe("tokenWeights", () => {
       assert.deepStrictEqual(weights, [[0, f32(first), 0, f32(first)], [f32(second)], [0, 0]])
     })
 
+  it("group_mean: each group weighs the same, and a sequence without a number is a group of its own", () => {
+    const normalisation = { type: "group_mean" } as const
+    const four = [...masks, Uint8Array.of(1)]
+    assert.deepStrictEqual(rounded(Losses.tokenWeights({ masks: four, groups: [4, 4, 1, 2], normalisation })), [
+      [0, f32(1 / 6), 0, f32(1 / 6)],
+      [f32(1 / 6)],
+      [0, 0],
+      [f32(1 / 2)],
+    ])
+    assert.deepStrictEqual(rounded(Losses.tokenWeights({ masks, normalisation }))[0][1], f32(1 / 4))
+  })
+
   it("has only zeros where nothing counts", () => {
     const normalisation = { type: "token_mean" } as const
     assert.deepStrictEqual(rounded(Losses.tokenWeights({ masks: [Uint8Array.of(0)], normalisation })), [[0]])
@@ -27,11 +39,11 @@ describe("tokenWeights", () => {
 
   it("refuses the totals of another step", () => {
     const normalisation = { type: "token_mean" } as const
-    const totals = { sequences: 1, tokens: 3 }
+    const totals = { sequences: 1, tokens: 3, groups: new Map([[0, 3]]) }
     assert.throws(
-      () => Losses.weightOfTokens({ tokens: 4, totals, normalisation }),
+      () => Losses.weightOfTokens({ tokens: 4, group: 0, totals, normalisation }),
       RangeError,
-      /^totals: expected those of a step with this sequence of 4 tokens, found 1 sequences and 3 tokens/,
+      /^totals: expected those of a step with this sequence of 4 tokens, found 1 sequences and 3 tokens, 3 of them/,
     )
   })
 })

@@ -10,6 +10,16 @@ describe("groupAdvantages", () => {
     ["mean", { baseline: "mean" }, [0, -1, 0, 0, 1, 0]],
     ["sample deviation", { baseline: "mean", deviation: "sample", epsilon: 0.5 }, [0, -2 / 3, 0, 0, 2 / 3, 0]],
     ["population deviation", { baseline: "mean", deviation: "population", epsilon: 0 }, [0, -1.5, 0, 0, 1.5, 0]],
+    [
+      "batch deviation",
+      { baseline: "mean", deviation: "batch", epsilon: 0 },
+      [0, -Math.sqrt(3), 0, 0, Math.sqrt(3), 0],
+    ],
+    [
+      "batch deviation without dropped groups",
+      { baseline: "mean", deviation: "batch", epsilon: 0, zeroDeviation: "drop" },
+      [0, -Math.sqrt(1.5), 0, 0, Math.sqrt(1.5), 0],
+    ],
     ["leave one out", { baseline: "leave_one_out" }, [0, -1.5, 0, 0, 1.5, 0]],
   ] as const
   for (const [name, settings, expected] of cases)

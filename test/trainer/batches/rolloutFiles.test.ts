@@ -18,6 +18,7 @@ const samples: ReadonlyArray<TrainingSample> = [
     logprobs: Float32Array.of(0, -0.5, -1.5),
     advantages: Float32Array.of(0, 1, 1),
     temperature: 0.7,
+    group: 2,
   },
   {
     id: "turn-2",

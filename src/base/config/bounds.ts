@@ -92,6 +92,8 @@ export const bounds = {
   tokenRows: row(1, 4096, "memory", "the graph computes all at once"),
   page: row(1, 65_536, "memory", "a page is reserved as a whole"),
   samples: row(1, 1_000_000, "memory", "a step keeps all of them"),
+  /** Groups of samples that a step plays in addition. */
+  groupsOrNone: row(0, 100_000, "memory", "a step keeps all of them"),
   /** Requests of a server, with those that wait. */
   requests: row(1, 1_000_000, "memory", "each waits in memory"),
 

@@ -54,6 +54,9 @@ export const SamplingConfig = Schema.Struct({
 })
 export type SamplingConfig = typeof SamplingConfig.Type
 
+/** The filters of single samples. */
+const sampleFilters = ["complete", "not_truncated", "parsed", "env_turns"] as const
+
 /** The samples of a step. */
 export const BatchConfig = Schema.Struct({
   /**
@@ -70,12 +73,27 @@ export const BatchConfig = Schema.Struct({
   evenGroups: withDefault(Schema.Literals(["keep", "drop"]), "keep"),
   /** Whether negative advantages become 0, so that samples worse than the others of their group are not punished. */
   positiveOnly: withDefault(Schema.Boolean, false),
+  /**
+   * The largest number of groups that a step plays in addition, in the place of groups whose rewards are all equal or whose
+   * episodes all failed (dynamic sampling): with other tasks, or with other seeds after all tasks of the data set. The groups
+   * that they replace are not trained on. 0 plays none.
+   */
+  replacedGroups: withDefault(bounded("groupsOrNone"), 0),
+  /**
+   * The filters that a sample has to pass to be trained on; each sample is one turn of an episode. The episode still counts
+   * where rewards are compared. `complete` leaves out turns with an answer that was cut off at `sampling.max_tokens`,
+   * `not_truncated` those at which a limit cut off the episode, `parsed` those whose answer gave no action, and `env_turns`
+   * those without a step of the env. Supervised steps train on all samples.
+   */
+  filters: withDefault(Schema.Array(Schema.Literals(sampleFilters)), []),
 }).check(
-  Schema.makeFilter(({ size, groupSize }) =>
-    size % groupSize === 0
-      ? undefined
-      : { path: ["groupSize"], issue: `Expected a divisor of the batch's size, which is ${size}` },
-  ),
+  Schema.makeFilter(({ size, groupSize, replacedGroups }) => {
+    if (size % groupSize !== 0)
+      return { path: ["groupSize"], issue: `Expected a divisor of the batch's size, which is ${size}` }
+    return groupSize === 1 && replacedGroups > 0
+      ? { path: ["replacedGroups"], issue: "Expected 0, as all groups of one sample have equal rewards" }
+      : undefined
+  }),
 )
 export type BatchConfig = typeof BatchConfig.Type
 

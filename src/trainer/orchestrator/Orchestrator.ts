@@ -31,9 +31,11 @@ import { pairSamples } from "../preferences/pairSamples.ts"
 import type { Teacher } from "../teacher/teachers.ts"
 import { type RenderHint, taughtSamples, withHints } from "../teacher/taughtSamples.ts"
 import type { OwnWeights } from "../trainer/TrainedModel.ts"
-import { isPlayed, samplesOf, type Usable, usableOf } from "./advantages.ts"
+import { isPlayed, samplesOf, type Scored, type Usable, usableOf } from "./advantages.ts"
 import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
-import { failedRollout, failureOf, isTooMany, rewardProblem, tooMany } from "./failedEpisodes.ts"
+import { failedRollout, failureOf, isTooMany, refuseFailures, rewardProblem, tooMany } from "./failedEpisodes.ts"
+import { chosenGroups, nextTasks, type StepState } from "./groups.ts"
+import { filterMetrics } from "./sampleFilters.ts"
 import { taskOrder } from "./taskOrder.ts"
 
 export interface Orchestration {
@@ -111,18 +113,18 @@ const playedStep = Effect.fnUntraced(function* (
   const { config } = orchestration.run
   const objective = objectiveAt(config, step)
   const isSupervised = objective.type === "sft"
-  const { usable, failures } = yield* makeStep(orchestration, drawn, step)
-  const { evenGroups: handling, positiveOnly } = config.batch
+  const made = yield* makeStep(orchestration, drawn, step)
+  const { usable, failures } = made
+  const { evenGroups, positiveOnly } = config.batch
   // A group of equal rewards teaches something if the rewards do not count.
   const countsRewards = config.teacher === null || config.teacher.rewards
-  const scored = samplesOf(usable, { objective, evenGroups: countsRewards ? handling : "keep", positiveOnly })
-  const { rollouts, evenGroups, groups } = scored
+  const scored = samplesOf(usable, { objective, evenGroups: countsRewards ? evenGroups : "keep", positiveOnly })
+  const { rollouts } = scored
   const recorded = countsRewards ? scored : { ...scored, advantages: undefined }
   const { samples, metrics: taught } = yield* taughtStep(orchestration, teacher, usable, scored.samples, step)
-  const figures = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }
   const { failed } = failures
-  const lost: Readonly<Record<string, number>> = failed.length === 0 ? {} : { "sampling/failed": failed.length }
-  const metrics = { "sampling/samples": samples.length, ...figures, ...taught, ...lost }
+  const figures = metricsOf(orchestration, step, made, scored)
+  const metrics = { "sampling/samples": samples.length, ...figures, ...taught }
   const { transcripts: settings } = config
   const hasTranscripts = !isSupervised && settings.every > 0 && step % settings.every === 0
   const seenEpisodes = episodesBefore(config, step)
@@ -200,33 +202,14 @@ const requestOf = ({ run: { config } }: Orchestration, step: number, task: numbe
   }
 }
 
-/** The number of times that other tasks replace the tasks of a step, if all of its episodes failed. */
-const replacements = 3
-
-/** Returns `count` tasks that did not fail in this step, in a random order; fewer if the data set has fewer. */
-const otherTasks = (
-  { tasks, run }: Orchestration,
-  {
-    step,
-    round,
-    count,
-    failed,
-  }: {
-    readonly step: number
-    readonly round: number
-    readonly count: number
-    readonly failed: ReadonlyArray<FailedEpisode>
-  },
-): ReadonlyArray<number> => {
-  if (failed.length === 0) return []
-  const without = new Set(failed.map(({ task }) => task))
-  const order = stream(run.config.seed, "replacement", step, round).permutation(new Int32Array(tasks.size))
-  return [...order].filter((task) => !without.has(task)).slice(0, count)
-}
-
-/** The rollouts of a step that can be trained on, and the episodes that failed. */
+/** The episodes of a step. */
 interface MadeStep {
+  /** Those of the groups that are trained on. */
   readonly usable: ReadonlyArray<Usable>
+  /** Those of all groups, also of groups that are left out because others were played in their place. */
+  readonly played: ReadonlyArray<Usable>
+  /** The number of groups that are left out. */
+  readonly leftOut: number
   readonly failures: Failures
 }
 
@@ -235,39 +218,49 @@ interface MadeStep {
  * tasks are played instead. Fails if more episodes fail than the run's config allows.
  */
 const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, drawn: Drawn, step: number) {
-  const { run, width, beforePlaying = Effect.void } = orchestration
+  const { run, tasks, width, beforePlaying = Effect.void } = orchestration
   const { maxFailures, sampling, supervised, batch } = run.config
   const isSupervised = step < supervised.steps
   const protocol = yield* protocolOf(orchestration, isSupervised)
   const temperature = isSupervised ? 1 : sampling.temperature
-  const converting = { run: run.id, step, objective: objectiveAt(run.config, step), width, temperature }
-  const failed: Array<FailedEpisode> = []
-  let played = 0
-  let drawnBefore = 0
-  let wanted = drawn(step)
-  for (let round = 0; ; round++) {
-    const single = wanted.map((task, at) => requestOf(orchestration, step, task, drawnBefore + at))
+  const filters = isSupervised ? [] : batch.filters
+  const converting = { run: run.id, step, objective: objectiveAt(run.config, step), width, temperature, filters }
+  let next = drawn(step)
+  const state: StepState = {
+    step,
+    wanted: next.length,
+    usable: [],
+    failed: [],
+    tasks: new Set(),
+    episodes: 0,
+    groups: 0,
+    rounds: 0,
+  }
+  for (;;) {
+    const single = next.map((task, at) => requestOf(orchestration, step, task, state.groups + at))
     const requests = isSupervised ? single : single.flatMap((one) => RolloutRequest.repeat(one, batch.groupSize))
-    drawnBefore += wanted.length
-    played += requests.length
+    for (const task of next) state.tasks.add(task)
+    state.groups += next.length
+    state.episodes += requests.length
+    state.rounds++
     if (!isSupervised) yield* beforePlaying
     const { rollouts, taskOf, ...others } = yield* playAll(orchestration, requests, protocol)
     const { usable, unusable } = yield* usableOf(rollouts.filter(isPlayed), converting)
-    for (const one of others.failed) failed.push(one)
+    for (const one of usable) state.usable.push({ ...one, task: taskOf(one.rollout) })
+    for (const one of others.failed) state.failed.push(one)
     for (const { rollout, error } of unusable) {
       // An episode has no samples, or the trainer can't use those that it has.
       const tag = error instanceof TrainerError ? "InvalidSample" : error._tag
-      failed.push(failedRollout(rollout, taskOf(rollout), tag, error.message))
+      state.failed.push(failedRollout(rollout, taskOf(rollout), tag, error.message))
     }
-    const failures = { failed, played }
-    wanted = otherTasks(orchestration, { step, round, count: drawn(step).length, failed })
-    const isOver = usable.length > 0 || round === replacements || wanted.length === 0
-    // A `maxFailures` that is a share can be checked only when all episodes of the step are over.
-    const isCounted = isOver || maxFailures === 0 || maxFailures >= 1
-    if (isCounted && failed.length > 0 && (isTooMany(failures, maxFailures) || (isOver && usable.length === 0)))
-      return yield* Effect.fail({ message: tooMany(`step ${step}`, failures, maxFailures) })
-    const placed = usable.map((one) => ({ ...one, task: taskOf(one.rollout) }))
-    if (isOver) return { usable: placed, failures } satisfies MadeStep
+    next = nextTasks(run.config, tasks.size, state)
+    const isOver = next.length === 0
+    const failures = { failed: state.failed, played: state.episodes }
+    yield* refuseFailures(`step ${step}`, failures, { maxFailures, isOver, hasSamples: state.usable.length > 0 })
+    if (!isOver) continue
+    const played = state.usable
+    const chosen = isSupervised ? { usable: played, leftOut: 0 } : chosenGroups(played, state.wanted)
+    return { ...chosen, played, failures } satisfies MadeStep
   }
 })
 
@@ -338,6 +331,34 @@ const validate = Effect.fnUntraced(function* (
   const scores = rollouts.map(scoreOf)
   yield* writeValidation(folder, { step, scores, transcripts, ...(failed.length === 0 ? {} : { failures }) })
 })
+
+/**
+ * Computes the metrics of a step's episodes, without those of supervised steps. The rewards are those of all groups that were
+ * played, also of groups that are not trained on.
+ */
+const metricsOf = (
+  { run: { config } }: Orchestration,
+  step: number,
+  { played, leftOut, failures: { failed } }: MadeStep,
+  { evenGroups, groups }: Pick<Scored, "evenGroups" | "groups">,
+): Readonly<Record<string, number>> => {
+  const lost: Readonly<Record<string, number>> = failed.length === 0 ? {} : { "sampling/failed": failed.length }
+  if (step < config.supervised.steps) return lost
+  const { filters, replacedGroups } = config.batch
+  return {
+    ...figuresOf(
+      played.map(({ rollout }) => rollout),
+      step,
+    ),
+    "sampling/even_groups": evenGroups / groups,
+    ...(replacedGroups === 0 ? {} : { "sampling/replaced_groups": leftOut }),
+    ...filterMetrics(
+      filters,
+      played.flatMap(({ refused }) => refused),
+    ),
+    ...lost,
+  }
+}
 
 /**
  * Computes the mean reward, the mean answer length, and by how many steps the weights that answered are older than `step`.

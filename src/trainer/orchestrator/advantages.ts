@@ -6,8 +6,9 @@ import { advantageEstimatorOf, type TokenObjective } from "../../rl/losses/Losse
 import { groupAdvantages } from "../../rl/returns/Returns.ts"
 import { fromSample, refuseTooLong, type SamplePlace, type TrainingSample } from "../batches/TrainingSample.ts"
 import type { TrainerError } from "../TrainerError.ts"
+import { filtered, type FilterName } from "./sampleFilters.ts"
 
-interface Scored {
+export interface Scored {
   readonly samples: ReadonlyArray<TrainingSample>
   /** The rollouts from which the samples were made. */
   readonly rollouts: ReadonlyArray<Rollout>
@@ -32,6 +33,10 @@ export interface Usable {
   readonly samples: ReadonlyArray<TrainingSample>
   /** The index of the rollout's task. */
   readonly task?: number
+  /** The filters that left out samples of the rollout, once for each of these samples. */
+  readonly refused: ReadonlyArray<FilterName>
+  /** If filters left out all samples: one of them, from which nothing is learned because its mask is 0. */
+  readonly spare?: TrainingSample
 }
 
 interface ScoringOptions {
@@ -45,6 +50,8 @@ interface ScoringOptions {
 }
 
 interface SamplingOptions extends SamplePlace, Pick<ScoringOptions, "objective"> {
+  /** The filters that a sample has to pass; none by default. */
+  readonly filters?: ReadonlyArray<FilterName>
   /** The temperature at which the model sampled. */
   readonly temperature: number
   /** The largest number of tokens of a sample. */
@@ -60,10 +67,10 @@ export const isPlayed = ({ steps }: Rollout): boolean => steps.some(({ _tag }) =
 /** Returns the name of a rollout's group: the rollouts of one task and, in games of several players, of one player. */
 const groupOf = ({ id, meta: { groupId, player } }: Rollout): string => JSON.stringify([groupId ?? id, player])
 
-/** Makes the samples of each rollout, and separates the rollouts that give none. */
+/** Makes the samples of each rollout, without those that fail a filter, and separates the rollouts that give none. */
 export const usableOf = Effect.fnUntraced(function* (
   rollouts: ReadonlyArray<Rollout>,
-  { objective, temperature, width, ...place }: SamplingOptions,
+  { objective, temperature, width, filters = [], ...place }: SamplingOptions,
 ) {
   const isCompared = advantageEstimatorOf(objective.type) !== null
   // If the chat template writes a tool call in other tokens than the model did, the rollout is split into several samples.
@@ -72,21 +79,31 @@ export const usableOf = Effect.fnUntraced(function* (
   const usable: Array<Usable> = []
   const unusable: Array<Unusable> = []
   for (const rollout of rollouts) {
-    const samples = yield* Samples.of([rollout], options).pipe(
-      Effect.flatMap(Effect.forEach((sample) => fromSample(sample, { ...place, temperature, logprobs }))),
-      Effect.tap(Effect.forEach((sample) => refuseTooLong(sample, width, place), { discard: true })),
-      Effect.result,
-    )
-    if (Result.isSuccess(samples)) usable.push({ rollout, samples: samples.success })
-    else unusable.push({ rollout, error: samples.failure })
+    const made = yield* Effect.gen(function* () {
+      const all = yield* Samples.of([rollout], options)
+      const { kept, refused } = filtered(all, filters)
+      const chosen = kept.length === 0 ? all.slice(0, 1) : kept
+      const samples = yield* Effect.forEach(chosen, (sample) => fromSample(sample, { ...place, temperature, logprobs }))
+      yield* Effect.forEach(samples, (sample) => refuseTooLong(sample, width, place), { discard: true })
+      return kept.length === 0 ? withSpare(rollout, samples[0], refused) : { rollout, samples, refused }
+    }).pipe(Effect.result)
+    if (Result.isSuccess(made)) usable.push(made.success)
+    else unusable.push({ rollout, error: made.failure })
   }
   return { usable, unusable }
 })
 
+/** Keeps a sample from which nothing is learned, of a rollout whose samples were all left out. */
+const withSpare = (rollout: Rollout, sample: TrainingSample, refused: ReadonlyArray<FilterName>): Usable => {
+  const { length } = sample.tokens
+  const spare = { ...sample, mask: new Uint8Array(length), advantages: new Float32Array(length) }
+  return { rollout, samples: [], refused, spare }
+}
+
 /**
  * Sets the advantages of the samples. Every token that the model wrote has the advantage of its rollout: the rollout's reward
- * compared with the rewards of its group. If all groups would be dropped, the first one is kept, so that a step is never
- * without samples.
+ * compared with the rewards of its group. A step is never without samples: if all groups would be dropped, the first one is
+ * kept, and if filters left out everything, there is one sample from which nothing is learned.
  */
 export const samplesOf = (
   usable: ReadonlyArray<Usable>,
@@ -103,7 +120,7 @@ export const samplesOf = (
       : groupAdvantages({ rewards, groups, zeroDeviation: evenGroups, positiveOnly, ...estimator })
   const isKept = (at: number): boolean =>
     scored === undefined || scored.kept[at] === 1 || (scored.droppedGroups === scored.groups && groups[at] === 0)
-  const samples = usable.flatMap((one, at) =>
+  const trained = usable.flatMap((one, at) =>
     isKept(at)
       ? one.samples.map((sample) => {
           const advantage = scored?.advantages[at] ?? 1
@@ -112,6 +129,7 @@ export const samplesOf = (
         })
       : [],
   )
+  const samples = trained.length > 0 ? trained : usable.flatMap(({ spare }) => spare ?? []).slice(0, 1)
   const evenGroupCount = scored?.zeroDeviationGroups ?? 0
   return {
     samples,

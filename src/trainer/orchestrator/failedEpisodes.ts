@@ -46,3 +46,20 @@ export const tooMany = (what: string, failures: Failures, maxFailures: number): 
   `${summaryOf(what, failures)}; max_failures (${maxFailures}) allows ${
     maxFailures < 1 ? `${maxFailures * 100} % of a step's episodes` : `${maxFailures} in a step`
   }`
+
+/** Fails if too many episodes of a step have failed. */
+export const refuseFailures = (
+  what: string,
+  failures: Failures,
+  {
+    maxFailures,
+    isOver,
+    hasSamples,
+  }: { readonly maxFailures: number; readonly isOver: boolean; readonly hasSamples: boolean },
+) => {
+  // A `maxFailures` that is a share can be checked only when all episodes of the step are over.
+  const isCounted = isOver || maxFailures === 0 || maxFailures >= 1
+  return isCounted && failures.failed.length > 0 && (isTooMany(failures, maxFailures) || (isOver && !hasSamples))
+    ? Effect.fail({ message: tooMany(what, failures, maxFailures) })
+    : Effect.void
+}

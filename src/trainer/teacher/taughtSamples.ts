@@ -27,6 +27,8 @@ interface Played {
   /** The index of its task. */
   readonly task?: number
   readonly samples: ReadonlyArray<Pick<TrainingSample, "id">>
+  /** A sample from which nothing is learned, if the rollout has no others. */
+  readonly spare?: Pick<TrainingSample, "id">
 }
 
 /** Puts tokens that are not learned from before those of a sample. */
@@ -64,7 +66,11 @@ export const withHints = Effect.fnUntraced(function* (
   played: ReadonlyArray<Played>,
   { tasks, run, step, width, hint, renderHint }: HintPlace,
 ) {
-  const playedOf = new Map(played.flatMap((one) => one.samples.map(({ id }) => [id, one] as const)))
+  const playedOf = new Map(
+    played.flatMap((one) =>
+      [...one.samples, ...(one.spare === undefined ? [] : [one.spare])].map(({ id }) => [id, one]),
+    ),
+  )
   return yield* Effect.forEach(
     samples,
     Effect.fnUntraced(function* (sample) {

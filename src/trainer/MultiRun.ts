@@ -30,6 +30,8 @@ export interface Where {
   readonly baseDir?: string
   /** Where each key was written, for error messages: maps `trainer.rows` to `conf.yaml:7`. */
   readonly lines?: ReadonlyMap<string, string>
+  /** Warnings about the config, which the trainer logs when it begins. */
+  readonly warnings?: ReadonlyArray<string>
 }
 
 /**
@@ -44,10 +46,11 @@ export const fromConfig = (
 
 const fromNamed = Effect.fnUntraced(function* (
   config: unknown,
-  { baseDir = ".", lines = new Map() }: Where,
+  { baseDir = ".", lines = new Map(), warnings: given = [] }: Where,
 ): Effect.fn.Return<RunResult, ConfigError | TrainerError | Run.RunError, MultiRunNeeds> {
   const options = yield* RunOptions
-  const { settings, effective, from, warnings } = yield* readConfig({ config, baseDir, lines, options })
+  const { settings, effective, from, ...read } = yield* readConfig({ config, baseDir, lines, options })
+  const warnings = [...given, ...read.warnings]
   const base = yield* Effect.mapError(openBaseModel(settings.model, { baseDir, seed: settings.seed }), ({ message }) =>
     ConfigError.at(from, "model", message),
   )

@@ -156,9 +156,7 @@ export const objectiveGraph = (
   const behaviour_t = config.importance === null ? (inferenceLogProbability_t ?? self_t) : self_t
   const oldLogProbability_t = optional("oldLogProbability_t") ?? behaviour_t
   const tokenLogRatio_t = sub(logProbability_t, oldLogProbability_t)
-  const bySequence = hasSequenceRatio(config)
-    ? { sequence_t: required("sequence_t", -1), sequences: most }
-    : undefined
+  const bySequence = hasSequenceRatio(config) ? { sequence_t: required("sequence_t", -1), sequences: most } : undefined
   const logRatio_t =
     config.type === "gspo" && bySequence !== undefined
       ? sequenceLogRatio({ logRatio_t: tokenLogRatio_t, ...bySequence })

@@ -1,6 +1,7 @@
 /**
  * Declares and reads the config of one run of a multi-run trainer: `configs/orch.toml` or `configs/orch.yaml` in the
  * run's folder. Keys are written in snake_case. An unknown key is an error, and every error names file, line and key.
+ * `configs/orch.toml` may also be a file of prime-rl's; see `primeRl.ts`.
  *
  * @example
  * ```ts
@@ -10,7 +11,16 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from "../../base/config/Config.ts"
+import {
+  ConfigError,
+  decode,
+  isPlain,
+  overLines,
+  type Plain,
+  snakeCase,
+  toCamelCase,
+} from "../../base/config/Config.ts"
+import { bounds } from "../../base/config/bounds.ts"
 import { bounded, fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
 import { readTomlText } from "../../base/formats/toml.ts"
 import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
@@ -19,6 +29,7 @@ import { SftObjective, TokenObjective } from "../../rl/losses/Losses.ts"
 import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"
 import { PairsConfig } from "../preferences/pairs.ts"
 import { TeacherConfig } from "../teacher/TeacherConfig.ts"
+import { isPrimeRl, translated } from "./primeRl.ts"
 
 /** A section of the config that is decoded later by the part which it describes: the agent, the data sets. */
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
@@ -90,8 +101,14 @@ export const BatchConfig = Schema.Struct({
   Schema.makeFilter(({ size, groupSize, replacedGroups }) => {
     if (size % groupSize !== 0)
       return { path: ["groupSize"], issue: `Expected a divisor of the batch's size, which is ${size}` }
-    return groupSize === 1 && replacedGroups > 0
-      ? { path: ["replacedGroups"], issue: "Expected 0, as all groups of one sample have equal rewards" }
+    if (groupSize === 1 && replacedGroups > 0)
+      return { path: ["replacedGroups"], issue: "Expected 0, as all groups of one sample have equal rewards" }
+    const most = Math.floor((bounds.samples.most - size) / groupSize)
+    return replacedGroups > most
+      ? {
+          path: ["replacedGroups"],
+          issue: `Expected at most ${most} groups of ${groupSize}, as a step keeps all samples`,
+        }
       : undefined
   }),
 )
@@ -324,12 +341,33 @@ export const objectiveAt = (
   step: number,
 ): TokenObjective => (step < supervised.steps ? imitation : objective)
 
-/** Parses and checks the text of a config. `file` names it in errors; a name that ends in `.toml` is read as TOML. */
-export const parse = Effect.fnUntraced(function* (text: string, file: string) {
-  const document = yield* file.endsWith(".toml") ? readTomlText(text, file) : readYamlText(text, file)
+/** The keys of a run's config, in snake_case. */
+export const runKeys: ReadonlyArray<string> = Object.keys(OrchestratorConfig.fields).map(snakeCase)
+
+/**
+ * Parses and checks the text of a config, which may also be prime-rl's `orch.toml`. `file` names it in errors; a name that
+ * ends in `.toml` is read as TOML. Also returns a note for each key of prime-rl's that is left out.
+ */
+export const parseNoted = Effect.fnUntraced(function* (text: string, file: string) {
+  const isToml = file.endsWith(".toml")
+  const document = yield* isToml ? readTomlText(text, file) : readYamlText(text, file)
   const value = document.value ?? {}
   if (!isPlain(value))
     return yield* ConfigError.at({ source: file }, "", "expected keys and values, found a list or text")
-  const sources = overLines(keyPlaces(document, file), new Map())
-  return yield* decode(OrchestratorConfig, toCamelCase(value), { source: file, sources, whole: OrchestratorConfig })
+  if (isToml && isPrimeRl(value)) {
+    const { run, places, notes } = yield* translated(document, file, runKeys)
+    return { config: yield* decoded(run, file, places), notes }
+  }
+  return { config: yield* decoded(value, file, keyPlaces(document, file)), notes: [] }
 })
+
+const decoded = (value: Plain, file: string, places: ReadonlyMap<string, string>) =>
+  decode(OrchestratorConfig, toCamelCase(value), {
+    source: file,
+    sources: overLines(places, new Map()),
+    whole: OrchestratorConfig,
+  })
+
+/** Parses and checks the text of a config, as `parseNoted` does. */
+export const parse = (text: string, file: string): Effect.Effect<OrchestratorConfig, ConfigError> =>
+  Effect.map(parseNoted(text, file), ({ config }) => config)

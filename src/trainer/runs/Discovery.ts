@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { linkProblem } from "../../run/store/links.ts"
 import * as hooks from "./hooks.ts"
 import * as Layout from "../Layout.ts"
-import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
+import { type OrchestratorConfig, parseNoted } from "../config/OrchestratorConfig.ts"
 import {
   type DiscoveryOptions,
   type DiscoveryState,
@@ -172,15 +172,15 @@ const examine = Effect.fnUntraced(function* (
     return problem === undefined ? undefined : yield* refuse(state, folder, problem)
   }
   if (folder._tag === "Finished" && folder.text === text) return
-  const parsed = yield* Effect.match(parse(text, file), {
-    onSuccess: (config) => ({ config }),
+  const parsed = yield* Effect.match(parseNoted(text, file), {
+    onSuccess: (noted) => noted,
     onFailure: ({ message }) => ({ message }),
   })
   if ("message" in parsed) return yield* refuse(state, folder, parsed.message)
   const config = yield* withPendingResume(state.folders, folder.directory, parsed.config)
-  return yield* folder._tag === "Waiting"
-    ? reconfigure(state, folder, text, config)
-    : discover(state, folder, text, config)
+  yield* folder._tag === "Waiting" ? reconfigure(state, folder, text, config) : discover(state, folder, text, config)
+  if (state.known.get(folder.id)?._tag !== "Waiting") return
+  for (const note of parsed.notes) yield* Effect.logWarning(`${folder.id}: ${note}`)
 })
 
 /** Tells whether a known folder is still the same, or was deleted and made again. */

@@ -52,6 +52,15 @@ describe("orch.toml and orch.yaml", () => {
     ],
     ["optimiser.lr = -1", "run_a/configs/orch.toml:1: optimiser.lr: expected a value greater than 0, found -1"],
     ["[optimiser]\ntype = 'adam'", /orch\.toml:2: optimiser\.type: expected "adamw" \| "sgd" \| "muon", found "adam"/],
+    [
+      "batch.group_size = 1\nbatch.replaced_groups = 2",
+      /orch\.toml:2: batch\.replaced_groups: expected 0, as all groups/,
+    ],
+    [
+      "batch.replaced_groups = 100000\nbatch.group_size = 64",
+      /:1: batch\.replaced_groups: expected at most 15624 groups of 64/,
+    ],
+    ["batch.filters = ['good']", /orch\.toml:1: batch\.filters.*: expected "complete" \| /],
     ["max_steps = 3\nsupervised.steps = 4", /orch\.toml:2: supervised\.steps: .*at most max_steps, which is 3/],
     [
       "supervised.schedule = { type = 'linear', min_lr = 1 }",

@@ -89,7 +89,7 @@ const summed = (...options: Parameters<typeof trained>) => Effect.map(trained(..
 const largest = (values: Float32Array): number => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
 
 describe("the gradient of a micro-batch", () => {
-  for (const type of ["sft", "grpo", "gspo", "cispo"] as const) {
+  for (const type of ["sft", "grpo", "gspo", "cispo", "gmpo"] as const) {
     // One objective with rewards and one without stay quick, each in a test of its own.
     const [tags, tagsOfGrpo] = [type === "sft" ? [] : "slow", type === "grpo" ? [] : "slow"]
     const objective = objectiveOf({ type })

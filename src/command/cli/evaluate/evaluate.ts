@@ -10,7 +10,7 @@ import { withRunsOnDisk } from "../openRuns.ts"
 import { isBucket, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { isProgram } from "../userCode/loadTraining.ts"
-import { isYaml, readYaml } from "../userCode/yamlFile.ts"
+import { isConfig, readYaml } from "../userCode/yamlFile.ts"
 import { evaluateFile } from "./evaluateFile.ts"
 import { evaluateRun } from "./evaluateRun.ts"
 import { type EvalFlags, flags, flagsOfEvaluations, flagsOfFiles, flagsOfRuns, isGiven, refuseFlags } from "./flags.ts"
@@ -102,7 +102,7 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
   yield* showEvaluation(input, run)
 })
 
-const isFile = (target: string): boolean => isYaml(target) || isProgram(target)
+const isFile = (target: string): boolean => isConfig(target) || isProgram(target)
 
 /**
  * Selects the runs that `latest` may mean: with a flag about checkpoints, only trainings, because evaluations have no

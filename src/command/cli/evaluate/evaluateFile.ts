@@ -24,7 +24,7 @@ import { parseSetting } from "../run/overrides.ts"
 import { telemetryLayer } from "../telemetry/telemetry.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
-import { isYaml } from "../userCode/yamlFile.ts"
+import { isConfig } from "../userCode/yamlFile.ts"
 import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
 import { conclude } from "./conclude.ts"
 import { gateProblem, gatesOf } from "./gates.ts"
@@ -49,7 +49,7 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags) {
   if (resume !== undefined && !quiet && !json) yield* printRun(input.resume, resume)
   return yield* playEvaluation(input, evaluation, {
     options,
-    program: isYaml(file) ? undefined : file,
+    program: isConfig(file) ? undefined : file,
     resume,
     resumeCommand: (directory) => resumeCommand(input, directory),
   })
@@ -173,7 +173,7 @@ const nameOfEvaluation = Effect.fnUntraced(function* (
   options: RunOptions,
 ) {
   if (Option.isSome(name)) return name.value
-  if (isYaml(target)) return (yield* ownPlace(target)).name ?? options.name
+  if (isConfig(target)) return (yield* ownPlace(target)).name ?? options.name
   const { plannedOf } = yield* Effect.promise(() => import("../../sweep/plan.ts"))
   const planned = yield* Effect.option(plannedOf(evaluation, options))
   return Option.match(planned, { onNone: () => options.name, onSome: ({ identity }) => identity.name })

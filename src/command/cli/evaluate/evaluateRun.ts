@@ -25,7 +25,7 @@ import { requireConfig } from "../findRun.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { parseSetting } from "../run/overrides.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
-import { isYaml, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import { isConfig, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import { dispatcherLayer } from "../worker/cluster.ts"
 import { refuseFailures } from "./failures.ts"
 import type { EvalFlags } from "./flags.ts"
@@ -71,7 +71,7 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
     ...(yield* Effect.forEach(input.set, parseSetting)),
   ]
   const isSpread = (yield* Dispatcher).inFlight !== undefined
-  const program = Option.filter(input.file, (file) => isSpread && !isYaml(file))
+  const program = Option.filter(input.file, (file) => isSpread && !isConfig(file))
   const options: RunOptions = {
     overrides,
     source: config,

@@ -14,7 +14,7 @@ import { usageError, writeError, writeJson, writeOut } from "../output/output.ts
 import { parseSetting } from "../run/overrides.ts"
 import { ConfigsAreOwn } from "../trust/commandTrust.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
-import { isYaml, readLocatedYaml } from "../userCode/yamlFile.ts"
+import { isConfig, readLocatedYaml } from "../userCode/yamlFile.ts"
 import type { OpenEnvFlags } from "./flags.ts"
 
 /** The config of what is served, and where it stands. */
@@ -72,13 +72,13 @@ const given = <Key extends string>(key: Key, value: Option.Option<number>): Part
 
 /** Serves until it is interrupted. `key` is the key that clients must have, if they need one. */
 export const serveEnv = Effect.fnUntraced(function* (input: OpenEnvFlags, key: string | undefined) {
-  const { kind, config: own, from, baseDir } = yield* isYaml(input.env) ? inFile(input.env) : typed(input.env)
+  const { kind, config: own, from, baseDir } = yield* isConfig(input.env) ? inFile(input.env) : typed(input.env)
   const config = yield* withSettings(own, input.set)
   const served = yield* (
     kind === "env"
       ? Effect.flatMap(fromConfig(toCamelCase(config), from), servedNumbers)
       : Effect.flatMap(Datasets.open(config, { baseDir, from }), ({ tasks }) => servedTasks(tasks))
-  ).pipe(isYaml(input.env) ? withConfigs(input.env) : Effect.provideService(ConfigsAreOwn, true))
+  ).pipe(isConfig(input.env) ? withConfigs(input.env) : Effect.provideService(ConfigsAreOwn, true))
   const { host, port, allowHost: allowedHosts } = input
   const at = yield* serveOpenEnv(served, {
     host,

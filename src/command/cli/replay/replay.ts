@@ -32,7 +32,7 @@ import { sessionOptions, subcommand, threadsOfEach } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
-import { isYaml, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import { isConfig, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import { scoresIn, scoresOfAll } from "./scoreFiles.ts"
 import * as Scores from "./compareScores.ts"
 import { flags, type ReplayFlags } from "./flags.ts"
@@ -143,7 +143,7 @@ const conclude = Effect.fnUntraced(function* (
 /** Warns if files of the user's program have changed since the run was made. */
 const warnOfOtherCode = Effect.fnUntraced(function* ({ run, file }: ReplayFlags) {
   const folder = join(run, Layout.code)
-  if (Option.isNone(file) || isYaml(file.value) || !(yield* exists(folder))) return
+  if (Option.isNone(file) || isConfig(file.value) || !(yield* exists(folder))) return
   const files = differingFrom(folder, codeOf(file.value))
   if (files.length > 0) yield* warn(`the code differs from that of the run in ${folder}: ${files.join(", ")}`)
 })

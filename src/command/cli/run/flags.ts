@@ -18,7 +18,7 @@ import { clusterFlag } from "../worker/cluster.ts"
 export const flags = {
   file: argument(
     "file",
-    "A module whose default export is Train.run({ … }) or Runtime.run({ … }), or a config in YAML",
+    "A module whose default export is Train.run({ … }) or Runtime.run({ … }), or a config: YAML, or prime-rl's orch.toml",
   ).pipe(Argument.optional),
   more: argument("key=v1,v2", "More settings for --population").pipe(Argument.variadic()),
   preset: text(

@@ -6,7 +6,7 @@ import { isBucket, nameOf, subcommand } from "../flags.ts"
 import { firstTraining } from "../output/errors.ts"
 import { usageError } from "../output/output.ts"
 import { withConfigs } from "../trust/ownFiles.ts"
-import { isYaml, readYaml } from "../userCode/yamlFile.ts"
+import { isConfig, readYaml } from "../userCode/yamlFile.ts"
 import { notForTrainers } from "../bucket/runInBucket.ts"
 import { presetFile } from "../presets/packaged.ts"
 import { flags, type RunFlags, type TypedRunFlags } from "./flags.ts"
@@ -62,14 +62,14 @@ const runOf = Effect.fnUntraced(function* (typed: RunFlags) {
     return yield* usageError("--dry-run with --resume only works for sweeps (--seeds or --population)")
   }
   if (Option.isSome(input.server)) {
-    const isTrainer = !isYaml(input.file) || (yield* kindIn(input.file)) === "multirun"
+    const isTrainer = !isConfig(input.file) || (yield* kindIn(input.file)) === "multirun"
     if (isSweep || !isTrainer || Option.isNone(input.cluster))
       return yield* usageError("--server only works with --cluster, for a multi-run trainer")
   }
   if (isBucket(input.resultsDir)) {
-    if (isYaml(input.file) && (yield* kindIn(input.file)) === "multirun") return yield* usageError(notForTrainers)
+    if (isConfig(input.file) && (yield* kindIn(input.file)) === "multirun") return yield* usageError(notForTrainers)
   }
-  if (input.backend !== "auto" && isYaml(input.file) && (yield* computesNothing(input.file, input.set))) {
+  if (input.backend !== "auto" && isConfig(input.file) && (yield* computesNothing(input.file, input.set))) {
     return yield* usageError(
       `--backend ${input.backend} only works with reinforcement learning and with models in this process (decoder:FOLDER); this agent asks another language model`,
     )
@@ -96,7 +96,7 @@ const sweeping = Effect.fnUntraced(function* (input: RunFlags) {
 /** Adds the setting that corresponds to the flag `--ranks`. */
 const withRanks = Effect.fnUntraced(function* (input: RunFlags) {
   if (Option.isNone(input.ranks)) return input
-  const kind = isYaml(input.file) ? yield* kindIn(input.file) : "training"
+  const kind = isConfig(input.file) ? yield* kindIn(input.file) : "training"
   if (kind !== "training" && kind !== "multirun")
     return yield* usageError("--ranks only works with reinforcement learning and with multi-run trainers")
   return { ...input, set: [...input.set, `${kind === "multirun" ? "trainer.ranks" : "ranks"}=${input.ranks.value}`] }

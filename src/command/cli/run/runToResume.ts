@@ -15,7 +15,7 @@ import { readRun, runToResumeAt, trainings } from "../findRun.ts"
 import { nameOf, quoted } from "../flags.ts"
 import { usageError, writeError } from "../output/output.ts"
 import { ownPlace, type LoadedTraining } from "../userCode/loadTraining.ts"
-import { isYaml, readYaml } from "../userCode/yamlFile.ts"
+import { isConfig, readYaml } from "../userCode/yamlFile.ts"
 import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
 
@@ -31,7 +31,7 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags, trainin
   const own = yield* ownPlace(input.file, yield* overridesOf(input, undefined))
   const folders = own.resultsDir === undefined ? [input.resultsDir] : [input.resultsDir, own.resultsDir]
   if (wanted !== "latest") return yield* resumable(yield* runToResumeAt(wanted, { folders, usable: trainings }))
-  const { name = nameOf(input) } = isYaml(input.file)
+  const { name = nameOf(input) } = isConfig(input.file)
     ? own
     : Option.getOrElse(
         Option.map(yield* planOf(input, training), ({ identity }) => identity),

@@ -25,7 +25,7 @@ import { telemetryLayer } from "../telemetry/telemetry.ts"
 import { telemetryVariables } from "../telemetry/variables.ts"
 import { type SweepPart, PartOfSweep, sweepProgress } from "../../sweep/part.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
-import { isYaml } from "../userCode/yamlFile.ts"
+import { isConfig } from "../userCode/yamlFile.ts"
 import { printingAddresses } from "../bucket/addressed.ts"
 import { type RunBucket, openBucket } from "../bucket/runInBucket.ts"
 import { resumedCluster } from "../worker/cluster.ts"
@@ -74,7 +74,7 @@ const storeOf = (
   const time = dateOf(part?.time ?? "")
   return runStore({
     resultsDir: input.resultsDir,
-    program: isYaml(input.file) ? undefined : input.file,
+    program: isConfig(input.file) ? undefined : input.file,
     // The file may name its own results folder, unless the user typed --results-dir or a sweep chose the folder.
     ownPlaces: part === undefined && input.resultsDir === defaultResultsDir,
     ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
@@ -133,7 +133,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | 
     population: part?.population ?? {},
     isStepWanted,
     backend: input.backend,
-    ...(Option.isNone(input.cluster) || isYaml(input.file) ? {} : { program: asSentProgram(input.file) }),
+    ...(Option.isNone(input.cluster) || isConfig(input.file) ? {} : { program: asSentProgram(input.file) }),
   }
   const run = Effect.provideService(training, RunOptions, runOptions)
   yield* runToEnd((onOpen) => Effect.provide(run, Layer.merge(layers(onOpen), telemetryLayer)), {

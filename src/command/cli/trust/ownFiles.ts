@@ -10,7 +10,7 @@ import { Effect } from "effect"
 import * as Layout from "../../../run/Layout.ts"
 import { defaultResultsDir } from "../flags.ts"
 import { isPresetFile } from "../presets/packaged.ts"
-import { isYaml } from "../userCode/yamlFile.ts"
+import { isConfig } from "../userCode/yamlFile.ts"
 import { ConfigsAreOwn } from "./commandTrust.ts"
 
 /** Returns the path without symbolic links; undefined if there is no such file. */
@@ -62,7 +62,7 @@ export const isOwnCode = (named: string): boolean => {
  * their names.
  */
 export const areOwnFiles = (file: string, configs: ReadonlyArray<string>): boolean =>
-  (isPresetFile(file) || (isYaml(file) ? isOwnConfig(file) : isOwnCode(file))) && configs.every(isOwnConfig)
+  (isPresetFile(file) || (isConfig(file) ? isOwnConfig(file) : isOwnCode(file))) && configs.every(isOwnConfig)
 
 /** Runs an effect with files that the user named. The programs in them are permitted if all files are the user's own. */
 export const withConfigs =

@@ -29,7 +29,7 @@ import { permit } from "../../../base/trust/Trust.ts"
 import { isOwnCode } from "../trust/ownFiles.ts"
 import { loadModule } from "./loadModule.ts"
 import { guarded, notATraining } from "./userCode.ts"
-import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
+import { isConfig, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
 import type { CommandError } from "../../CommandError.ts"
 
 /** An Effect that runs a training: reinforcement learning of a policy, or a training of agents that ask a language model. */
@@ -70,12 +70,12 @@ export const loadTraining = Effect.fnUntraced(function* (
 ): Effect.fn.Return<LoadedTraining, CommandError | ConfigError, FileSystem.FileSystem> {
   const path = resolve(file)
   if (!(yield* exists(path))) return yield* usageError(`${file}: there is no such file`)
-  if (isYaml(path)) return yield* fromYaml(file, path, programHint)
+  if (isConfig(path)) return yield* fromYaml(file, path, programHint)
   if (!isProgram(path)) {
     const hint = (yield* exists(resolve(path, Layout.config)))
       ? `; this is a run: effect run ${file}/config.yaml repeats it, effect run FILE --resume ${file} resumes it`
       : ""
-    return yield* usageError(`${file}: expected a .ts, .js or .yaml file${hint}`)
+    return yield* usageError(`${file}: expected a .ts, .js or .yaml file, or an orch.toml of prime-rl${hint}`)
   }
   const program = yield* loadProgram(file, { version, expected: "Train.run({ … })", isRun: isTraining })
   return withStepsHint(Effect.map(program, toRunResult))
@@ -134,7 +134,7 @@ const permitCode = Effect.fnUntraced(function* (file: string, path: string) {
 })
 
 const fromYaml = Effect.fnUntraced(function* (file: string, path: string, programHint: ProgramHint) {
-  const { value: config, lines } = yield* readLocatedYaml(file)
+  const { value: config, lines, notes } = yield* readLocatedYaml(file)
   if (!isPlain(config)) return yield* notKeys(file, config)
   yield* refuseUnknownKind(config, { source: file, sources: lines })
   const kind = kindOf(config)
@@ -147,7 +147,7 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
     )
   }
   const where = { baseDir: dirname(path), lines }
-  if (kind === "multirun") return yield* ofManyRuns(config, where)
+  if (kind === "multirun") return yield* ofManyRuns(config, { ...where, warnings: notes })
   if (kind === "prompts") return yield* ofPrompts(config, where)
   const training = kind === "agents" ? ofAgents(config, where) : ofPolicy(config, lines)
   return withFragmentHint(withProgramHint(yield* training, programHint), config, file)
@@ -237,7 +237,7 @@ export const ownPlace = Effect.fnUntraced(function* (
   file: string,
   overrides: ReadonlyArray<Override> = [],
 ): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, CommandError, FileSystem.FileSystem> {
-  const config = isYaml(file) ? toCamelCase(yield* readYaml(file)) : {}
+  const config = isConfig(file) ? toCamelCase(yield* readYaml(file)) : {}
   // A wrong override is reported later, when the config is decoded.
   const { name, output } = yield* applyOverrides(isPlain(config) ? config : {}, overrides).pipe(
     Effect.match({ onSuccess: ({ value }) => value, onFailure: (): Plain => ({}) }),

@@ -1,21 +1,45 @@
-/** Reads configs from YAML files, with the line of each key for error messages. The commands use it. */
-import { Effect } from "effect"
+/**
+ * Reads configs from files, with the line of each key for error messages. The commands use it. Configs are written in YAML;
+ * prime-rl's `orch.toml` is read as the config of a trainer with one run.
+ */
+import { Effect, type FileSystem } from "effect"
 import { display, isPlain, type Override } from "../../../base/config/Config.ts"
 import { mostBytes, readText, shownPath } from "../../../base/config/files.ts"
 import { keyPlaces, readYamlText } from "../../../base/config/yaml.ts"
 import { usageError } from "../output/output.ts"
 import { type CommandError } from "../../CommandError.ts"
 
-/** Tells whether a path ends like the name of a YAML file. */
-export const isYaml = (file: string): boolean => /\.ya?ml$/.test(file)
+/** Tells whether a path ends like the name of a config: a file in YAML, or in TOML. */
+export const isConfig = (file: string): boolean => /\.ya?ml$/.test(file) || isToml(file)
 
-/** Reads a YAML file as plain data. */
-export const readYaml = (file: string) => Effect.map(parseFile(file), ({ value }) => value)
+const isToml = (file: string): boolean => file.endsWith(".toml")
 
-/** Reads a YAML file as plain data, with a map from each key to its line: `agent.historyK` is at `conf.yaml:7`. */
-export const readLocatedYaml = Effect.fnUntraced(function* (file: string) {
+/** A config as plain data, with a map from each key to its line: `agent.historyK` is at `conf.yaml:7`. */
+interface LocatedConfig {
+  readonly value: unknown
+  readonly lines: ReadonlyMap<string, string>
+  /** A line for each key that is left out. */
+  readonly notes: ReadonlyArray<string>
+}
+
+/** Reads a config as plain data. */
+export const readYaml = (file: string) => Effect.map(readLocatedYaml(file), ({ value }) => value)
+
+/** Reads a config as plain data, with the lines of its keys. */
+export const readLocatedYaml = Effect.fnUntraced(function* (
+  file: string,
+): Effect.fn.Return<LocatedConfig, CommandError, FileSystem.FileSystem> {
+  if (isToml(file)) return yield* readPrimeRl(file)
   const document = yield* parseFile(file)
-  return { value: document.value, lines: keyPlaces(document, file) }
+  return { value: document.value, lines: keyPlaces(document, file), notes: [] }
+})
+
+/** Reads prime-rl's `orch.toml` as the config of a trainer with one run. */
+const readPrimeRl = Effect.fnUntraced(function* (file: string) {
+  const { trainerOfOne } = yield* Effect.promise(() => import("../../../trainer/config/orchToml.ts"))
+  const read = trainerOfOne(yield* textOf(file), file)
+  const { value, places, notes } = yield* Effect.mapError(read, ({ message }) => usageError(message))
+  return { value, lines: places, notes }
 })
 
 /** Reads the values of a YAML file as overrides, each with its line as the source. */
@@ -43,9 +67,9 @@ export const notKeys = (file: string, value: unknown): CommandError => {
   return usageError(`${file}: expected keys and values ("key: value"), found ${what}`)
 }
 
+const textOf = (file: string) =>
+  Effect.mapError(readText(file, mostBytes.config), ({ message }) => usageError(`${shownPath(file)}: ${message}`))
+
 const parseFile = Effect.fnUntraced(function* (file: string) {
-  const text = yield* Effect.mapError(readText(file, mostBytes.config), ({ message }) =>
-    usageError(`${shownPath(file)}: ${message}`),
-  )
-  return yield* Effect.mapError(readYamlText(text, file), ({ message }) => usageError(message))
+  return yield* Effect.mapError(readYamlText(yield* textOf(file), file), ({ message }) => usageError(message))
 })

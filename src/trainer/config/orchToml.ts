@@ -1,0 +1,78 @@
+/**
+ * Makes the config of a multi-run trainer with one run from prime-rl's `orch.toml`, for `effect run orch.toml`: the model is
+ * the folder that the file names, and the window is its `seq_len`.
+ */
+import { Effect } from "effect"
+import { camelCase, ConfigError, convertPath, isPlain, type Plain } from "../../base/config/Config.ts"
+import { readTomlText } from "../../base/formats/toml.ts"
+import { isPrimeRl, translated } from "./primeRl.ts"
+import { runKeys } from "./OrchestratorConfig.ts"
+
+/** A trainer's config in snake_case. */
+interface TrainerOfOne {
+  readonly value: Plain
+  /** The place of each key in the file, by the key's path in camelCase. */
+  readonly places: ReadonlyMap<string, string>
+  /** A line for each key that is left out. */
+  readonly notes: ReadonlyArray<string>
+}
+
+/** The name of the run. */
+const name = "orch"
+/** The number of tokens of a window if the file sets none: prime-rl's default. */
+const usualWidth = 2048
+/** The largest number of tokens of a block. */
+const largestBlock = 32
+
+/**
+ * Reads the text of an `orch.toml`. Fails with a `ConfigError` if it is not one of prime-rl's, or has keys without an equal.
+ *
+ * @example
+ * ```ts
+ * const text = "group_size = 8\n[model]\nname = 'models/small'\n[train_dataset]\ntype = 'reverse_text'"
+ * const { value } = yield* trainerOfOne(text, "orch.toml")
+ * // { kind: "multirun", model: { type: "folder", path: "models/small" }, runs: { orch: … }, … }
+ * ```
+ */
+export const trainerOfOne = Effect.fnUntraced(function* (
+  text: string,
+  file: string,
+): Effect.fn.Return<TrainerOfOne, ConfigError> {
+  const document = yield* readTomlText(text, file)
+  const fail = (key: string, problem: string) => Effect.fail(ConfigError.at({ source: file }, key, problem))
+  if (!isPrimeRl(document.value))
+    return yield* fail(
+      "",
+      "expected prime-rl's orch.toml, with keys such as batch_size and [model]; an orch.toml with our keys is the config of one run, for the folder of a trainer",
+    )
+  const { run, model, width = usualWidth, places, notes } = yield* translated(document, file, runKeys)
+  if (model === undefined)
+    return yield* fail("model.name", "expected the folder of a model in Hugging Face's layout, found none")
+  const { lora } = isPlain(document.value["model"]) ? document.value["model"] : {}
+  const isWhole = typeof width === "number" && Number.isSafeInteger(width) && width > 0
+  const trainer = {
+    rows: 1,
+    width,
+    ...(isWhole ? { block: commonDivisor(width, largestBlock) } : {}),
+    lora: isPlain(lora) ? given({ rank: lora["rank"], alpha: lora["alpha"] }) : null,
+  }
+  const { lora: _, ...own } = run
+  const settings = isPlain(lora) ? run : own
+  return {
+    value: { kind: "multirun", name, model: { type: "folder", path: model }, trainer, runs: { [name]: settings } },
+    places: new Map([...places].map(([key, place]) => [placedIn(key), place])),
+    notes,
+  }
+})
+
+/** Returns where a key of the run is in the trainer's config. */
+const placedIn = (key: string): string => {
+  const path = key === "model.path" || key === "trainer.width" ? key.split(".") : ["runs", name, ...key.split(".")]
+  return convertPath(path, camelCase).join(".")
+}
+
+/** Leaves out the keys that have no value. */
+const given = (section: Plain): Plain =>
+  Object.fromEntries(Object.entries(section).filter(([, value]) => value !== undefined))
+
+const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b))

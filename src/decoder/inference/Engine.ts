@@ -16,7 +16,7 @@
  * ```
  */
 import { Context, Effect, Layer } from "effect"
-import type { Backend, BackendError, BackendUnavailable } from "../../tensor/backend/Backend.ts"
+import { type Backend, type BackendError, type BackendUnavailable, improving } from "../../tensor/backend/Backend.ts"
 import type { GraphError } from "../../tensor/graph/GraphError.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { DecoderConfig } from "../networks/Decoder.ts"
@@ -75,6 +75,7 @@ export class Engine extends Context.Service<Engine, EngineService>()("effect-rl/
         const problem = steps.weightsProblem(model.weights)
         if (problem !== undefined) return yield* engineError(model.name, "wrongWeights", problem)
         yield* steps.writeWeights(model.weights)
+        yield* improving
         return yield* makeEngine(steps, model)
       }),
     )

@@ -4,6 +4,7 @@
  * program many times. This file itself uses no device.
  */
 import { Context, Effect, Record, type Scope } from "effect"
+import { MinimumLogLevel } from "effect/References"
 import * as Schema from "effect/Schema"
 import { attempt } from "../../base/config/attempt.ts"
 import type { GraphError } from "../graph/GraphError.ts"
@@ -152,6 +153,15 @@ export class Backend extends Context.Service<
     readonly improve?: Effect.Effect<void>
   }
 >()("effect-rl/backend/Backend") {}
+
+/**
+ * Makes the programs of the backend faster until the scope closes (see `improve`), for programs that run outside of a run's
+ * loop. It logs only warnings.
+ */
+export const improving: Effect.Effect<void, never, Backend | Scope.Scope> = Effect.gen(function* () {
+  const { improve } = yield* Backend
+  if (improve !== undefined) yield* Effect.forkScoped(Effect.provideService(improve, MinimumLogLevel, "Warn"))
+})
 
 /** Makes the arrays of the feeds that programs share. Each has the largest length that one of the programs needs. */
 export const sharedArrays = (

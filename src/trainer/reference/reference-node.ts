@@ -9,6 +9,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeWorkerRunner from "@effect/platform-node/NodeWorkerRunner"
 import { Effect, Layer, Schema } from "effect"
 import { answering } from "../../spread/workers/answering-node.ts"
+import { improving } from "../../tensor/backend/Backend.ts"
 import { backend } from "../../tensor/backend/named-node.ts"
 import { openBaseModel } from "../baseModel.ts"
 import { compileReference } from "./compileReference.ts"
@@ -22,6 +23,7 @@ const compiled = Effect.flatMap(openBaseModel(model, { baseDir, seed }), (base) 
 
 Effect.gen(function* () {
   const logProbabilitiesOf = yield* compiled
+  yield* improving
   yield* answering<Question, Answer>((microBatch) =>
     Effect.map(logProbabilitiesOf(microBatch), (answer) => ({ answer, moved: [answer.buffer] })),
   )

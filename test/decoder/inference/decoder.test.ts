@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Record } from "effect"
-import type { Backend, BackendUnavailable } from "../../../src/tensor/backend/Backend.ts"
+import { Backend, type BackendUnavailable } from "../../../src/tensor/backend/Backend.ts"
 import * as Safetensors from "../../../src/base/formats/safetensors.ts"
 import {
   type StepAdapter,
@@ -58,6 +58,25 @@ const idsOf = ({ tokens }: { readonly tokens: ReadonlyArray<{ readonly id: numbe
 const best = (logits: ReadonlyArray<number>): number => logits.indexOf(Math.max(...logits))
 
 describe("Engine.layer", () => {
+  it.effect("has the backend make its programs faster, until its scope closes", () =>
+    Effect.gen(function* () {
+      const seen: Array<string> = []
+      const improve = Effect.onInterrupt(
+        Effect.andThen(
+          Effect.sync(() => seen.push("begun")),
+          Effect.never,
+        ),
+        () => Effect.sync(() => seen.push("ended")),
+      )
+      const backend = Layer.effect(
+        Backend,
+        Effect.map(Backend, (inner) => ({ ...inner, improve })),
+      ).pipe(Layer.provide(backends.wasm))
+      yield* withEngine({ generating: [1], reading: [1], adapters: undefined }, backend, Effect.asVoid(Effect.yieldNow))
+      assert.deepStrictEqual(seen, ["begun", "ended"])
+    }),
+  )
+
   for (const [backend, layer] of Object.entries({ wasm: backends.wasm, cpu: backends.cpu })) {
     it.effect(`generates the greedy tokens of Hugging Face on ${backend}`, () =>
       withEngine(

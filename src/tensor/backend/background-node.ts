@@ -1,6 +1,6 @@
 /**
  * Replaces programs that run as WebAssembly by machine code while a run goes on. The C compiler and all checks work in other
- * processes, with the lowest priority. If anything is missing or fails, programs stay as they are, and a line in `run.log`
+ * processes, with a low priority. If anything is missing or fails, programs stay as they are, and a line in `run.log`
  * says why. Either way, results have the same bits.
  */
 import { writeFileSync } from "node:fs"

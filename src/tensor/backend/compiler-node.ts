@@ -18,13 +18,13 @@ export interface CCompiler {
 export interface CompilerLimits {
   readonly question: number
   readonly program: number
-  /** Whether compilers get only the time of processors that nothing else needs. */
+  /** Whether compilers leave most of a busy processor's time to other processes. */
   readonly yields?: boolean
 }
 
 export const usualLimits: CompilerLimits = { question: 30, program: 600 }
 
-/** The limits of compilers for which no program waits. On a busy machine, they may get little of a processor's time. */
+/** The limits of compilers for which no program waits. On a busy machine, they get little of a processor's time. */
 export const backgroundLimits: CompilerLimits = { question: 300, program: 7200, yields: true }
 
 const remedy =
@@ -141,11 +141,11 @@ exec 3<&-
 wait "$compiler"`
 
 /**
- * Lets all other processes go first, and makes the system end this one first if memory runs out. Some systems divide the
- * time of processors among groups of processes, which have a priority of their own.
+ * Lets other processes go first, and makes the system end this one first if memory runs out. On a busy processor it gets about
+ * a tenth of the time: with the lowest priority, 19, it took minutes to compile a program. Some systems divide the time of processors among groups of processes, which have a priority of their own.
  */
-const lowest = `renice -n 19 $$
-echo 19 > /proc/$$/autogroup
+const yielding = `renice -n 10 $$
+echo 10 > /proc/$$/autogroup
 echo 1000 > /proc/$$/oom_score_adj
 `
 
@@ -168,7 +168,7 @@ export const run = (
   },
 ): Effect.Effect<Ended, BackendUnavailable> =>
   Effect.callback<Ended, BackendUnavailable>((resume) => {
-    const script = options.yields === true ? `{\n${lowest}} >/dev/null 2>&1\n${keeper}` : keeper
+    const script = options.yields === true ? `{\n${yielding}} >/dev/null 2>&1\n${keeper}` : keeper
     const child = spawn("/bin/sh", ["-c", script, "sh", ...command], {
       detached: true,
       env: { ...process.env, LC_ALL: "C", ...options.variables },

@@ -15,3 +15,9 @@ export const chosenBackend = (otherwise: BackendName): BackendName => {
     throw new Error(`${backendVariable}: expected one of ${backendNames.join(", ")}, found ${text}`)
   return name
 }
+
+/**
+ * Tells whether a benchmark also measures the backend `cpu`, to compare with: not if one of the backends of this processor was
+ * chosen, because each of them has a row of its own then.
+ */
+export const isCpuMeasuredToo = (): boolean => !["wasm", "native", "cpu"].includes(process.env[backendVariable] ?? "")

@@ -141,6 +141,13 @@ const nativeMujoco = (bench: string, id: string): ReadonlyArray<Peer> =>
     ]),
   )
 
+/** Makes the peer of a benchmark of a small language model: a Llama of the same sizes in PyTorch. */
+const transformers = (bench: string, args: ReadonlyArray<string>): Peer =>
+  python({ name: "transformers", bench, modules: ["torch", "transformers"], paths: [] }, () => [
+    source("llama.py"),
+    ...args,
+  ])
+
 export const peers: ReadonlyArray<Peer> = [
   pureJaxRl("ppo-cartpole-cleanrl", 4, 500_000),
   pureJaxRl("ppo-cartpole-1024-128", 1024, 1_310_720),
@@ -166,6 +173,8 @@ export const peers: ReadonlyArray<Peer> = [
   ...rltools("ppo-pendulum-rltools", "rltools-ppo.cpp", withBlasInUse),
   rltoolsWith("ppo-pendulum-rltools", "rltools-ppo.cpp", "RLtools as shipped, without BLAS", {}),
   ...rltools("sac-pendulum-rltools", "rltools-sac.cpp"),
+  transformers("decoder-train", ["train"]),
+  ...[1, 16, 64].map((sequences) => transformers(`decoder-step-${sequences}`, ["step", `${sequences}`])),
   ...nativeMujoco("half-cheetah", "HalfCheetah-v5"),
   ...nativeMujoco("hopper", "Hopper-v5"),
   ...nativeMujoco("ant", "Ant-v5"),

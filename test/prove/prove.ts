@@ -15,6 +15,7 @@ import { attackProofs } from "./attacks/attacks.ts"
 import { cluster } from "./cluster.ts"
 import { learning } from "./learning.ts"
 import { multirun } from "./multirun.ts"
+import { native } from "./native.ts"
 import { must, type Proof } from "./Proof.ts"
 import { prompts } from "./prompts.ts"
 import { talking } from "./talking.ts"
@@ -109,6 +110,7 @@ const proofs: ReadonlyArray<Proof> = [
   ...prompts,
   ...multirun,
   ...tinker,
+  ...native,
   ...cluster,
   ...attackProofs,
 ]

@@ -1,0 +1,119 @@
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { stream } from "../../src/base/rng/Rng.ts"
+import { runsIn, scoresOf } from "../command/cli/crash.ts"
+import { resultOf, root, start, write } from "../command/cli/effect.ts"
+import { must, type Proof } from "./Proof.ts"
+
+/** Machine code replaces the programs of trainings, which are killed around that moment. */
+
+const kills = 30
+
+/** A training of some seconds. */
+const config = (seed: number): string =>
+  [
+    "env: Pendulum-v1",
+    "algorithm: { name: ppo, nsteps: 64 }",
+    "num_envs: 4",
+    "total_steps: 500000",
+    "checkpoint: { every_steps: 5000 }",
+    `seed: ${seed}`,
+    "",
+  ].join("\n")
+
+/** The lines of `run.log` before machine code is compiled, and after it has replaced a program. */
+const phases = { compiling: / until machine code of .+ is ready/g, replaced: / from here on, after \d+ runs on wasm/g }
+type Phase = keyof typeof phases
+
+const count = (results: string, phase: Phase): number =>
+  runsIn(results).reduce((sum, run) => {
+    const file = join(run, "run.log")
+    return sum + (existsSync(file) ? (readFileSync(file, "utf8").match(phases[phase])?.length ?? 0) : 0)
+  }, 0)
+
+/** Lists the processes whose environment has this text. */
+const processesWith = (text: string): ReadonlyArray<string> =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, "utf8").includes(text)
+    } catch {
+      return false
+    }
+  })
+
+/** Waits until no process of a killed training is left: neither compilers, nor checks of what they made. */
+const noneLeft = async (caches: string): Promise<void> => {
+  const until = Date.now() + 10_000
+  while (processesWith(caches).length > 0 && Date.now() < until) await sleep(20)
+  const left = processesWith(caches)
+  must(left.length === 0, `10 s after a kill, these processes are left: ${left.join(", ")}`)
+}
+
+interface Folders {
+  readonly file: string
+  readonly results: string
+  readonly caches: string
+}
+
+const begin = ({ caches, file, results }: Folders, backend: "native" | "wasm") => {
+  const [run] = runsIn(results)
+  const args = ["run", file, "--backend", backend, "--results-dir", results, "--json", "--quiet"]
+  const env = { ...process.env, EFFECT_RL_NATIVE: "1", XDG_CACHE_HOME: caches }
+  return start(run === undefined ? args : [...args, "--resume", run], root, { env })
+}
+
+const finish = async (folders: Folders, backend: "native" | "wasm") => {
+  const outcome = await begin(folders, backend).ended
+  must(outcome.code === 0, outcome.stderr)
+  const { digest, runDir } = resultOf(outcome)
+  return { digest, scores: JSON.stringify(scoresOf(runDir)) }
+}
+
+/** Starts or resumes a training, and kills it after a phase has begun. Returns whether it was killed before its end. */
+const killed = async (folders: Folders, { phase, milliseconds }: { phase: Phase; milliseconds: number }) => {
+  const before = count(folders.results, phase)
+  const { child, ended } = begin(folders, "native")
+  let isOver = false
+  void ended.then(() => (isOver = true))
+  while (!isOver && count(folders.results, phase) === before) await sleep(2)
+  await Promise.race([ended, sleep(milliseconds)])
+  child.kill("SIGKILL")
+  const { code, signal, stderr } = await ended
+  must(signal === "SIGKILL" || code === 0, stderr)
+  await noneLeft(folders.caches)
+  return signal === "SIGKILL"
+}
+
+export const native: ReadonlyArray<Proof> = [
+  {
+    name: "native-crash",
+    claim: `trainings whose programs machine code replaces, killed with kill -9 at ${kills} random moments while it is compiled, checked and taken into use, and resumed each time: the digests and scores of WebAssembly alone, and no process is left`,
+    run: async (folder) => {
+      const random = stream(36, "prove", "native")
+      const caches = join(folder, "caches")
+      const at = { compiling: 0, replaced: 0 }
+      const digests: Array<string> = []
+      for (let seed = 1; at.compiling + at.replaced < kills; seed++) {
+        const file = write(folder, `train-${seed}.yaml`, config(seed))
+        const expected = await finish({ file, caches, results: join(folder, `wasm-${seed}`) }, "wasm")
+        const folders = { file, caches, results: join(folder, `native-${seed}`) }
+        let isKilled = true
+        while (isKilled && at.compiling + at.replaced < kills) {
+          // Two of three times, nothing is kept that was compiled before, and the kill comes before or after the swap.
+          const isFresh = random.integer(3) > 0
+          if (isFresh) rmSync(join(caches, "effect-rl/native"), { recursive: true, force: true })
+          const phase = isFresh && random.integer(4) > 0 ? "compiling" : "replaced"
+          isKilled = await killed(folders, { phase, milliseconds: random.integer(phase === "compiling" ? 3000 : 300) })
+          if (isKilled) at[phase]++
+        }
+        const { digest, scores } = await finish(folders, "native")
+        must(digest === expected.digest, `seed ${seed}: digest ${digest}, without kills ${expected.digest}`)
+        must(scores === expected.scores, `seed ${seed}: other scores`)
+        await noneLeft(caches)
+        digests.push(digest.slice(0, 16))
+      }
+      return `${at.compiling} kills while machine code was made, ${at.replaced} after it was in use, in ${digests.length} trainings; digests ${digests.join(", ")}`
+    },
+  },
+]

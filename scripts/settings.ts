@@ -42,7 +42,8 @@ const block = (key: string, options: string, defaults: Plain): string =>
 
 /** Returns the table of the settings that are not in a block such as `validation`. */
 const general = (): string => {
-  const decoded = Schema.decodeSync(Settings)({ env: "", totalSteps: 1, algorithm: {} })
+  // A setting whose key is left out of saved configs has its default here.
+  const decoded = Schema.decodeSync(Settings)({ env: "", totalSteps: 1, algorithm: {}, machineCode: true })
   const plain = Object.entries(decoded).filter(
     ([key, value]) => !["env", "totalSteps", "algorithm"].includes(key) && !isPlain(value),
   )

@@ -62,6 +62,8 @@ interface Program<S, A, E, R> {
   readonly open: (files: RunFiles, saved: Saved<S> | undefined) => Effect.Effect<Opened<S, A>, E, R>
   /** Does the work of the run until it has ended. */
   readonly loop: (state: S) => Effect.Effect<void, E, CurrentRun | R>
+  /** Whether the backend may make its programs faster beside the loop; true if left out. */
+  readonly improves?: boolean | undefined
   /** How the state is saved. An evaluation has no checkpoints, so it leaves this out and keeps a journal instead. */
   readonly saving?: Saving<S, E, R>
   /**
@@ -196,7 +198,11 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   return yield* Effect.uninterruptibleMask((restore) =>
     withLogs(recording, spec.logLevel, (recording) =>
       Effect.provideService(
-        work(program, state, restore(whileImproving(program.loop(state)))),
+        work(
+          program,
+          state,
+          restore(program.improves === false ? program.loop(state) : whileImproving(program.loop(state))),
+        ),
         CurrentRun,
         current(recording),
       ),

@@ -174,6 +174,7 @@ export const Settings = Schema.Struct({
   numEnvs: withDefault(bounded("envs"), 8),
   workers: withDefault(threads, 0),
   ranks: withDefault(bounded("ranks"), 1),
+  machineCode: Schema.optionalKey(Schema.Boolean),
   /** The number of env steps of the training, over all envs. */
   totalSteps: bounded("count"),
   seed: withDefault(bounded("seed"), 1),
@@ -222,6 +223,11 @@ export interface TrainInput {
    * Results don't depend on it. @default 1
    */
   readonly ranks?: number
+  /**
+   * Whether machine code of this machine's C compiler may replace the programs of the backends `auto` and `native` while the
+   * training goes on. Results don't depend on it. @default true
+   */
+  readonly machineCode?: boolean
   /** The seed of all randomness. @default 1 */
   readonly seed?: number
   /** The name of the run, which is a part of its folder's name. @default "run" */

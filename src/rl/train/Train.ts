@@ -102,6 +102,7 @@ const execute = Effect.fnUntraced(function* (
     startedAtMillis,
     places: Layout.places({ checkpoints: settings.checkpoint.dir, logs: settings.logDir }),
     open: (files: RunFiles, saved: OneRun.Saved<TrainingState> | undefined) => open(training, source, files, saved),
+    improves: settings.machineCode,
     loop: (state: TrainingState) => withRanks(settings.ranks, trainLoop(training, state)),
     saving: {
       schema: TrainingState,

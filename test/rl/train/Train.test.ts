@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer, Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { parse } from "yaml"
 import * as Algorithm from "../../../src/rl/learner/Algorithm.ts"
 import * as A2c from "../../../src/rl/algorithms/rollouts/A2c.ts"
 import * as Ppo from "../../../src/rl/algorithms/rollouts/Ppo.ts"
-import type { Backend, BackendUnavailable } from "../../../src/tensor/backend/Backend.ts"
+import { Backend, type BackendUnavailable } from "../../../src/tensor/backend/Backend.ts"
 import * as OnnxNode from "../../../src/tensor/backend/onnx-node.ts"
 import * as Reference from "../../../src/tensor/backend/reference.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
@@ -277,6 +277,23 @@ describe("an algorithm without a policy", () => {
       assert.strictEqual(result.steps, 1000)
       const error = yield* Effect.flip(keep({ ...input, validation: { everySteps: 500 } }))
       assert.include(error.message, 'algorithm "idle" can\'t be validated: it lacks the hook "policy"')
+    }),
+  )
+
+  it.effect("has the backend make programs faster beside it, unless machine_code is false", () =>
+    Effect.gen(function* () {
+      let count = 0
+      const improve = Effect.sync(() => void count++)
+      const backend = Layer.effect(
+        Backend,
+        Effect.map(Backend, (inner) => ({ ...inner, improve })),
+      ).pipe(Layer.provide(Wasm.layer))
+      const counts: Array<number> = []
+      for (const machineCode of [true, false]) {
+        yield* keep({ ...input, machineCode }, backend)
+        counts.push(count)
+      }
+      assert.deepStrictEqual(counts, [1, 1])
     }),
   )
 })

@@ -11,6 +11,7 @@ import { writeProduct } from "./products/matmul.ts"
 import type { MemoryPlan } from "./memory.ts"
 import { writeNest } from "./loops.ts"
 import { type Access, divisible, type Nest, type NestShape } from "./nest.ts"
+import { transposedCopyOf, writeTransposedCopy } from "./transposed.ts"
 
 /** The place where a group is computed: the addresses of arrays and, if it runs in bands, the rows. */
 interface Room {
@@ -88,6 +89,12 @@ const nameOf = ({ core, dims, members }: FusedGroup, band?: PlacedBand): string 
   return band === undefined ? whole : `${band.size} rows of ${whole}`
 }
 
+/** Divides a nest among the threads; undefined if one thread computes it. */
+const slicesOf = ({ slices }: FunctionTarget, group: FusedGroup, nest: NestShape) => {
+  const division = slices && divisible(nest)
+  return division && slices?.of(division, group)
+}
+
 /**
  * Emits a nest (nested loops, see `nest.ts`), in slices if it is large and threads share the work. `compute` writes the
  * computation into a function.
@@ -100,8 +107,7 @@ const emitLoops = (
   nest: NestShape,
   compute: (f: FunctionBuilder) => Nest["compute"],
 ): Statement => {
-  const division = target.slices && divisible(nest)
-  const slices = division && target.slices?.of(division, group)
+  const slices = slicesOf(target, group, nest)
   const write = (args: ReadonlyArray<I32>, part?: number): Statement =>
     emitCall(target, name, args, (f) => writeNest(f, { ...nest, compute: compute(f) }, part))
   if (room.band !== undefined) return write([room.band.row, room.band.own])
@@ -159,11 +165,21 @@ export const nestOf = (group: FusedGroup, room?: Room): NestShape => {
   }
 }
 
+/** Tells whether a group only copies an array. */
+const isCopy = ({ core, members }: FusedGroup): boolean =>
+  core === undefined &&
+  members.size === 1 &&
+  [...members].every(({ work }) => work.kind === "map" && work.fn === "copy")
+
 const emitNest = (target: FunctionTarget, room: Room, group: FusedGroup): Statement => {
   const { core } = group
   const expressions = expressionsOf(group)
   const stored = [...group.stored].filter((node) => node !== core)
-  return emitLoops(target, room, nameOf(group, room.band), group, nestOf(group, room), (f) => (read, width) => {
+  const [nest, name] = [nestOf(group, room), nameOf(group, room.band)]
+  const transposed = isCopy(group) && room.band === undefined ? transposedCopyOf(nest) : undefined
+  if (transposed !== undefined && slicesOf(target, group, nest) === undefined)
+    return emitCall(target, name, [], (f) => writeTransposedCopy(f, transposed))
+  return emitLoops(target, room, name, group, nest, (f) => (read, width) => {
     const value = evaluate(f, expressions, width, read)
     const written = stored.map(value)
     return core === undefined ? written : [...written, value(core)]

@@ -85,7 +85,51 @@ const killed = async (folders: Folders, { phase, milliseconds }: { phase: Phase;
   return signal === "SIGKILL"
 }
 
+/** Short trainings that together use most kinds of ops, some of which threads divide. */
+const trainings: Readonly<Record<string, string>> = {
+  PPO: "env: CartPole-v1\nalgorithm: { name: ppo, nsteps: 64, minibatches: 2, epochs: 2 }\nnum_envs: 64\ntotal_steps: 16384\n",
+  "PPO with an LSTM":
+    "env: CartPole-v1\nalgorithm: { name: ppo, nsteps: 32, lstm: 32, epochs: 2, minibatches: 2 }\nnum_envs: 32\ntotal_steps: 4096\n",
+  "PPO with convolutions":
+    "env: MinAtar/Breakout-v1\nalgorithm: { name: ppo, nsteps: 16, epochs: 1, minibatches: 1 }\nnum_envs: 16\ntotal_steps: 1024\n",
+  SAC: "env: Pendulum-v1\nalgorithm: { name: sac, learning_starts: 100, batch_size: 64 }\nnum_envs: 1\ntotal_steps: 400\n",
+}
+
+const widths = ["128", "256", "512"]
+const threadCounts = ["1", "2", "4"]
+
 export const native: ReadonlyArray<Proof> = [
+  {
+    name: "native-bits",
+    claim: `trainings by ${Object.keys(trainings).join(", ")} on native, with vectors of ${widths.join(", ")} bits and ${threadCounts.join(", ")} threads: the digests and scores of wasm`,
+    run: async (folder) => {
+      const digests: Array<string> = []
+      for (const [name, text] of Object.entries(trainings)) {
+        const file = write(folder, "train.yaml", text)
+        const train = async (backend: string, bits: string, threads: string) => {
+          const results = join(folder, [...digests, backend, bits, threads].join("-"))
+          const args = ["run", file, "--backend", backend, "--threads", threads, "--results-dir", results]
+          const variables = { EFFECT_RL_NATIVE: "wait", EFFECT_RL_NATIVE_BITS: bits, XDG_CACHE_HOME: folder }
+          const outcome = await start([...args, "--json", "--quiet"], root, { env: { ...process.env, ...variables } })
+            .ended
+          must(outcome.code === 0, outcome.stderr)
+          const { digest, runDir } = resultOf(outcome)
+          return { digest, scores: JSON.stringify(scoresOf(runDir)) }
+        }
+        const expected = await train("wasm", "512", "1")
+        for (const bits of widths)
+          for (const threads of threadCounts) {
+            const { digest, scores } = await train("native", bits, threads)
+            const what = `${name}, ${bits} bits, ${threads} threads`
+            must(digest === expected.digest, `${what}: digest ${digest}, on wasm ${expected.digest}`)
+            must(scores === expected.scores, `${what}: other scores`)
+          }
+        digests.push(expected.digest.slice(0, 16))
+      }
+      const count = digests.length * widths.length * threadCounts.length
+      return `${count} trainings, digests ${digests.join(", ")}`
+    },
+  },
   {
     name: "native-crash",
     claim: `trainings whose programs machine code replaces, killed with kill -9 at ${kills} random moments while it is compiled, checked and taken into use, and resumed each time: the digests and scores of WebAssembly alone, and no process is left`,

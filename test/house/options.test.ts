@@ -44,7 +44,8 @@ const all: ReadonlyArray<Options> = [
     name: "TrainInput",
     file: trainFile,
     schema: Settings.Settings,
-    base: { env: "", algorithm: {}, totalSteps: 1 },
+    // The setting machine_code is left out of saved configs unless somebody has written it, so it has no default there.
+    base: { env: "", algorithm: {}, totalSteps: 1, machineCode: true },
     onlyInFiles: ["kind"],
     onlyInCode: ["trainer"],
   },

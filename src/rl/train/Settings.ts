@@ -225,7 +225,7 @@ export interface TrainInput {
   readonly ranks?: number
   /**
    * Whether machine code of this machine's C compiler may replace the programs of the backends `auto` and `native` while the
-   * training goes on. Results don't depend on it. @default true
+   * training goes on; true if left out. Results do not depend on it.
    */
   readonly machineCode?: boolean
   /** The seed of all randomness. @default 1 */

@@ -9,7 +9,7 @@ import { type Access, type NestShape, planned } from "./nest.ts"
 import { i32, type Local, v128, type V128 } from "../../wasm/instructions.ts"
 
 /** A copy of `rows` × `columns` elements of four bytes for each index of the outer dimensions. Strides are in bytes. */
-export interface TransposedCopy {
+interface TransposedCopy {
   readonly from: Access
   readonly to: Access
   /** The dimensions along which the source and the result are contiguous. */

@@ -33,7 +33,7 @@ describe("effect eval FILE.ts", () => {
       assert.strictEqual(await digestOf("run", "mine.ts", ...changed), other.digest)
     }))
 
-  it("resumes the newest evaluation with the name in the program, and only that", () =>
+  it("resumes the newest evaluation with the name in the program, and only that", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       write(folder, "mine.ts", program())
       write(folder, "other.ts", program({ name: "another" }))
@@ -49,7 +49,8 @@ describe("effect eval FILE.ts", () => {
       const resumed = resultOf(told(await effect(again, folder)))
       assert.strictEqual(resumed["episodes"], 6 * 2 * 60)
       assert.strictEqual(globSync(join(folder, "results/*/*/*/*")).length, 1)
-    }))
+    }),
+  )
 
   it("scores with functions of the program, and says of its saved config that it lacks them", () =>
     withFolder(async (folder) => {

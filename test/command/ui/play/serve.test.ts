@@ -20,20 +20,24 @@ const { keysOf } = await import(/* @vite-ignore */ page("play/keys.js"))
 const { presets, sliders } = await import(/* @vite-ignore */ page("play/presets.js"))
 
 describe("the worker of the page Play", () => {
-  it("trains with the digest that Node gives, and plays an episode of each policy that the page asks for", () =>
-    withWorker(async ({ send, next }) => {
-      for (const [name, config] of Object.entries(configs)) {
-        send({ _tag: "Watch" })
-        send({ _tag: "Train", config, resume: null })
-        assert.include((await next("Started")).env, name)
-        const { trajectories, ui } = await next("Episode")
-        const [{ trajectory }] = await trajectoriesIn(trajectories)
-        assert.isAbove(trajectory.length, 0)
-        assert.include(ui, "export")
-        const { reason, digest } = await next("Ended")
-        assert.deepStrictEqual({ reason, digest }, { reason: "finished", digest: await digestInNode(parse(config)) })
-      }
-    }))
+  it(
+    "trains with the digest that Node gives, and plays an episode of each policy that the page asks for",
+    { tags: "slow" },
+    () =>
+      withWorker(async ({ send, next }) => {
+        for (const [name, config] of Object.entries(configs)) {
+          send({ _tag: "Watch" })
+          send({ _tag: "Train", config, resume: null })
+          assert.include((await next("Started")).env, name)
+          const { trajectories, ui } = await next("Episode")
+          const [{ trajectory }] = await trajectoriesIn(trajectories)
+          assert.isAbove(trajectory.length, 0)
+          assert.include(ui, "export")
+          const { reason, digest } = await next("Ended")
+          assert.deepStrictEqual({ reason, digest }, { reason: "finished", digest: await digestInNode(parse(config)) })
+        }
+      }),
+  )
 
   it("keeps what was learned when it is stopped, and goes on bit for bit", () =>
     withWorker(async ({ send, next }) => {

@@ -34,7 +34,9 @@ export class EngineError extends Schema.TaggedError<EngineError>()("EngineError"
   /** The name of the model or adapter in the request; empty if the request names none. */
   model: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
   /** The part of a conversation that cannot be converted to a prompt of the model, or the wrong setting of a request. */
-  part: Schema.optionalKey(Schema.Literals(["messages", "tools", "toolChoice", "stopTokenIds", "logitBias"])),
+  part: Schema.optionalKey(
+    Schema.Literals(["messages", "tools", "toolChoice", "stopTokenIds", "logitBias", "jsonSchema"]),
+  ),
   /** The error message: one line, for the user of the program. */
   message: Schema.String,
 }) {}

@@ -1,5 +1,6 @@
 /** Holds the state of an engine, which its requests, its loop of steps and the changes of its weights share. */
 import { Deferred, type Effect, type Exit, Latch } from "effect"
+import { AnswerFormats } from "../constrained/AnswerFormats.ts"
 import type { EngineError } from "./EngineError.ts"
 import type { Detokenizer } from "./Job.ts"
 import { PagedCache } from "./PagedCache.ts"
@@ -42,6 +43,7 @@ export interface EngineState {
   readonly name: string
   readonly tokenizer: Detokenizer
   readonly eosIds: ReadonlyArray<number>
+  readonly formats: AnswerFormats
   /** The seed of the requests that have none. */
   readonly seed: number
   /** Steps are computed only while this latch is open; without it, always. */
@@ -74,6 +76,7 @@ export const makeEngineState = (model: StepModel, options: EngineOptions): Engin
     name,
     tokenizer,
     eosIds,
+    formats: new AnswerFormats(tokenizer, model.vocabSize),
     seed,
     steps,
     versions,

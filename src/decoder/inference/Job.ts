@@ -11,15 +11,17 @@ import type {
   TokenCandidate,
   WeightsUsed,
 } from "./EngineService.ts"
-import { type EngineError, engineError } from "./EngineError.ts"
+import { EngineError, engineError } from "./EngineError.ts"
 import { type LogitChanges, logitChangesOf } from "./logitChanges.ts"
+import type { FormatCursor } from "../constrained/AnswerFormats.ts"
+import type { Vocabulary } from "../constrained/TokenMasks.ts"
 import type { Sequence } from "./PagedCache.ts"
 import type { Sampling } from "./Sampling.ts"
 import { makeStopSearch, type StopSearch } from "./stopStrings.ts"
 import type { Version } from "./Versions.ts"
 
-/** Decodes tokens to text one by one. `Tokenizer` has this method. */
-export interface Detokenizer {
+/** Decodes tokens to text one by one. `Tokenizer` has these methods; answers in JSON need all of them. */
+export interface Detokenizer extends Partial<Vocabulary> {
   readonly decoder: () => { readonly push: (id: number) => string; readonly end: () => string }
 }
 
@@ -34,6 +36,8 @@ interface JobOptions {
   /** The largest number of tokens of the prompt and the answer together. */
   readonly maxLength: number
   readonly detokenizer: Detokenizer
+  /** The format of the answer; undefined if it can be any text. */
+  readonly format?: FormatCursor | undefined
   readonly onEvent?: ((event: GenerateEvent) => void) | undefined
   readonly onEnd: (exit: Exit.Exit<Generated, EngineError>) => void
 }
@@ -67,12 +71,14 @@ export class EngineJob {
   readingRow = 0
 
   private readonly random: Stream
-  private readonly eosIds: ReadonlyArray<number>
+  /** The tokens that end the answer. */
+  private readonly endIds: ReadonlyArray<number>
   private readonly decoder: ReturnType<Detokenizer["decoder"]>
   private readonly stops: StopSearch
   private readonly generated: Array<GeneratedToken> = []
   /** The changes of the logits; undefined if the request has none. */
   private readonly changes: LogitChanges | undefined
+  private readonly format: FormatCursor | undefined
   /** The log-probabilities of the prompt so far; null if they are not needed. */
   private readonly promptLogprobs: Array<PromptToken | null> | null
   private text = ""
@@ -95,9 +101,11 @@ export class EngineJob {
     this.promptLogprobs = options.sampling.promptLogprobs === null ? null : [null]
     this.readLength = this.promptLogprobs === null ? this.promptLength - 1 : 0
     this.known = this.readLength + 1
+    this.format = options.format
     this.changes = logitChangesOf(options.sampling, options.promptIds)
     this.random = stream(options.seed, "token")
-    this.eosIds = options.eosIds
+    const { stopTokenIds, ignoreEos } = options.sampling
+    this.endIds = ignoreEos ? stopTokenIds : [...stopTokenIds, ...options.eosIds]
     this.decoder = options.detokenizer.decoder()
     this.stops = makeStopSearch(options.sampling.stop)
   }
@@ -115,32 +123,47 @@ export class EngineJob {
     if (version === null) return undefined
     if (!this.isGenerating) return this.scorePrompt(drawing, logits, offset, version.used)
     const id = this.choose(drawing, logits, offset)
+    if (id instanceof EngineError) return id
     if (id < 0) return this.notFinite(`token ${generated.length + 1} of the answer`)
     const token = { id, logprob: drawing.logprob, top: listed(drawing, sampling.topLogprobs) }
     this.ids[this.known++] = id
     const withPrompt = promptLogprobs === null || generated.length > 0 ? {} : { promptLogprobs }
     generated.push(token)
 
-    const isEnd = sampling.stopTokenIds.includes(id) || (!sampling.ignoreEos && this.eosIds.includes(id))
+    const isEnd = this.endIds.includes(id)
+    if (!isEnd) this.format?.accept(id)
     const text = isEnd ? "" : this.stops.push(this.decoder.push(id))
     this.text += text
     this.onEvent?.({ _tag: "Token", token, text, weights: version.used, ...withPrompt })
     if (isEnd) return this.finish(version.used, "stop", id)
     if (this.stops.found() !== null) return this.finish(version.used, "stop", null)
+    if (this.isComplete) return this.finish(version.used, "stop", null)
     return this.known === this.maxLength ? this.finish(version.used, "length", null) : undefined
   }
 
-  /** Draws a token. Returns its id, or −1 if the logits are not finite. */
-  private choose(drawing: TokenDraw, logits: Float32Array, offset: number): number {
-    const { sampling, changes } = this
+  /** Whether the answer is complete in its format. If the model has no token to end it, it ends as soon as it can. */
+  private get isComplete(): boolean {
+    const { format, endIds } = this
+    return format !== undefined && (format.isComplete || (format.canEnd && endIds.length === 0))
+  }
+
+  /** Draws a token. Returns its id, −1 if the logits are not finite, or the error of a format that cannot be continued. */
+  private choose(drawing: TokenDraw, logits: Float32Array, offset: number): number | EngineError {
+    const { sampling, changes, format } = this
     const uniform = sampling.temperature === 0 ? 0 : this.random.childUniformDouble(this.generated.length)
-    if (changes === undefined) return draw(drawing, logits, offset, sampling, uniform)
+    if (changes === undefined && format === undefined) return draw(drawing, logits, offset, sampling, uniform)
     const { changed, vocabSize } = drawing
     changed.set(logits.subarray(offset, offset + vocabSize))
-    changes.apply(changed)
+    changes?.apply(changed)
+    try {
+      format?.exclude(changed, this.endIds)
+    } catch (error) {
+      if (error instanceof EngineError) return error
+      throw error
+    }
     const id = draw(drawing, changed, 0, { ...sampling, topLogprobs: 0 }, uniform)
     if (id < 0) return id
-    changes.add(id)
+    changes?.add(id)
     // Log-probabilities are those of the model, without the changes.
     return score(drawing, logits, offset, id, sampling) ? id : -1
   }

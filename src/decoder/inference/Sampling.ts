@@ -47,6 +47,14 @@ export const Sampling = Schema.Struct({
   /** Subtracted from the logits of all tokens that the answer already has. */
   presencePenalty: withDefault(Penalty, 0),
   /**
+   * The JSON Schema that the answer's text fits, unless it is cut off by `maxTokens` or a stop string; `{}` is any JSON. If
+   * null, the answer can be any text. Tokens that cannot follow are excluded before the draw.
+   */
+  jsonSchema: withDefault(
+    Schema.NullOr(Schema.Union([Schema.Boolean, Schema.Record(Schema.String, Schema.Unknown)])),
+    null,
+  ),
+  /**
    * The largest number of tokens to generate; null uses all the room that the model's length leaves. 0 generates none, and
    * only computes the log-probabilities of the prompt.
    */

@@ -1,6 +1,7 @@
 /** Makes an `Engine` from a model that computes steps. A fiber runs steps while there is work, and sleeps otherwise. */
 import { Cause, Deferred, Effect, Exit, Option, Queue, Schema, type Scope, Stream } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import type { EngineService, Generated, GenerateEvent, GenerateRequest, ModelInfo } from "./EngineService.ts"
@@ -135,6 +136,8 @@ const submit = Effect.fnUntraced(function* (
     const { reason, problem, ...part } = refusal
     return yield* new EngineError({ reason, model: modelName, message: `${modelName}: ${problem}`, ...part })
   }
+  const { jsonSchema } = sampling
+  const format = jsonSchema === null ? undefined : yield* attempt(() => state.formats.cursor(jsonSchema), EngineError)
   const job = new EngineJob({
     order: state.arrived++,
     model: modelName,
@@ -144,6 +147,7 @@ const submit = Effect.fnUntraced(function* (
     eosIds: state.eosIds,
     maxLength: Math.min(maxLength, promptIds.length + (sampling.maxTokens ?? maxLength)),
     detokenizer: state.tokenizer,
+    format,
     ...hooks,
   })
   scheduler.add(job)

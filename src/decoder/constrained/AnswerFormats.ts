@@ -1,0 +1,103 @@
+/**
+ * Holds answers to a format: for each step of a request, it excludes the tokens with which the text could no longer become JSON
+ * that fits a schema. Each request has a cursor of its own in the format; formats are kept for later requests.
+ *
+ * @example
+ * ```ts
+ * const formats = new AnswerFormats(tokenizer, tokenizer.vocabSize)
+ * const cursor = formats.cursor({ type: "object", properties: { age: { type: "integer" } }, required: ["age"] })
+ * cursor.exclude(logits, [eosId]) // tokens that cannot follow get −∞
+ * cursor.accept(id) // after a token was drawn
+ * ```
+ */
+import { EngineError } from "../inference/EngineError.ts"
+import { Automaton, type AutomatonState } from "./Automaton.ts"
+import { compileJsonSchema } from "./jsonSchema.ts"
+import { formatError } from "./Network.ts"
+import { TokenMasks, type Vocabulary } from "./TokenMasks.ts"
+
+/** The largest number of characters of a schema as JSON. */
+const mostCharacters = 262_144
+/** The number of formats that are kept. */
+const mostFormats = 16
+
+/** A text that is being generated in a format. */
+export class FormatCursor {
+  private readonly masks: TokenMasks
+  private readonly automaton: Automaton
+  private state: AutomatonState
+
+  constructor(masks: TokenMasks, automaton: Automaton) {
+    this.masks = masks
+    this.automaton = automaton
+    this.state = automaton.start()
+  }
+
+  /** Whether the text is complete, so that nothing can follow. */
+  get isComplete(): boolean {
+    return this.state.isClosed
+  }
+
+  /** Whether the text may end here. */
+  get canEnd(): boolean {
+    return this.state.isEnd
+  }
+
+  /** Sets the logits of all tokens that cannot follow to −∞. The tokens `endIds` can follow where the text can end. */
+  exclude(logits: Float32Array, endIds: ReadonlyArray<number>): void {
+    const { state } = this
+    const mask = this.masks.maskOf(this.automaton, state)
+    const ends = endIds.map((id) => logits[id])
+    let count = state.isEnd ? endIds.length : 0
+    for (let word = 0; word < mask.length; word++) {
+      const bits = mask[word]
+      const most = Math.min(logits.length, (word + 1) * 32)
+      for (let id = word * 32; id < most; id++) {
+        if ((bits >>> (id & 31)) & 1) count++
+        else logits[id] = -Infinity
+      }
+    }
+    for (const [index, id] of endIds.entries()) logits[id] = state.isEnd ? ends[index] : -Infinity
+    if (count > 0) return
+    throw new EngineError({
+      reason: "invalidRequest",
+      part: "jsonSchema",
+      message: "the model's tokenizer has no token that can follow in this format",
+    })
+  }
+
+  /** Reads a token that is no end token. */
+  accept(id: number): void {
+    const next = this.masks.after(this.automaton, this.state, id)
+    if (next === null) throw new Error(`token ${id} cannot follow in the format`)
+    this.state = next
+  }
+}
+
+export class AnswerFormats {
+  private readonly vocabulary: Partial<Vocabulary>
+  private readonly vocabSize: number
+  private masks: TokenMasks | undefined
+  private readonly known = new Map<string, Automaton>()
+
+  constructor(vocabulary: Partial<Vocabulary>, vocabSize: number) {
+    this.vocabulary = vocabulary
+    this.vocabSize = vocabSize
+  }
+
+  /** Begins a text that fits a JSON Schema. Throws an `EngineError` if the schema cannot be used. */
+  cursor(schema: unknown): FormatCursor {
+    const { bytesOf, special } = this.vocabulary
+    if (bytesOf === undefined || special === undefined)
+      throw formatError("schema", "the engine's tokenizer does not know the bytes of its tokens")
+    this.masks ??= new TokenMasks({ bytesOf, special }, this.vocabSize)
+    const text = JSON.stringify(schema)
+    if (text.length > mostCharacters)
+      throw formatError("schema", `expected at most ${mostCharacters} characters as JSON, found ${text.length}`)
+    const automaton = this.known.get(text) ?? new Automaton(compileJsonSchema(schema))
+    this.known.delete(text)
+    this.known.set(text, automaton)
+    for (const oldest of this.known.keys()) if (this.known.size > mostFormats) this.known.delete(oldest)
+    return new FormatCursor(this.masks, automaton)
+  }
+}

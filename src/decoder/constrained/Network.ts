@@ -1,0 +1,121 @@
+/**
+ * Builds networks of states that describe texts: a transition reads a byte of a range, reads nothing, or reads a text that
+ * another network describes. Because a network can call itself, JSON values can be nested. `Automaton.ts` runs them.
+ */
+import { EngineError } from "../inference/EngineError.ts"
+
+/** The largest number of states of all networks of one format. It bounds the time and the memory of everything else. */
+const mostStates = 50_000
+
+interface ByteRange {
+  readonly least: number
+  readonly most: number
+  readonly to: number
+}
+
+interface Call {
+  /** The network to read first. */
+  readonly network: number
+  /** The state after its text. */
+  readonly to: number
+}
+
+/** All networks of a format. */
+export interface Networks {
+  /** The first and the last state of each network. Network 0 describes the whole text. */
+  readonly ends: ReadonlyArray<{ readonly first: number; readonly last: number }>
+  readonly isLast: ReadonlyArray<boolean>
+  /** The transitions of each state. */
+  readonly ranges: ReadonlyArray<ReadonlyArray<ByteRange>>
+  readonly jumps: ReadonlyArray<ReadonlyArray<number>>
+  readonly calls: ReadonlyArray<ReadonlyArray<Call>>
+  /** The least number of nested calls from a state to the end of its network; infinite if none leads there. */
+  readonly needs: ReadonlyArray<number>
+}
+
+/** Makes the error of a format that cannot be used. `path` is the place in its JSON Schema. */
+export const formatError = (path: string, problem: string): EngineError =>
+  new EngineError({ reason: "invalidRequest", part: "jsonSchema", message: `${path}: ${problem}` })
+
+export class NetworkBuilder {
+  private readonly ends: Array<{ readonly first: number; readonly last: number }> = []
+  private readonly ranges: Array<Array<ByteRange>> = []
+  private readonly jumps: Array<Array<number>> = []
+  private readonly calls: Array<Array<Call>> = []
+
+  /** Adds a state. */
+  state(): number {
+    if (this.ranges.length >= mostStates)
+      throw formatError("schema", `expected a schema for at most ${mostStates} states; make it smaller`)
+    this.jumps.push([])
+    this.calls.push([])
+    return this.ranges.push([]) - 1
+  }
+
+  /** Adds a network, whose first and last states have no transitions yet. */
+  network(): { readonly index: number; readonly first: number; readonly last: number } {
+    const first = this.state()
+    const last = this.state()
+    return { index: this.ends.push({ first, last }) - 1, first, last }
+  }
+
+  /** Adds a transition that reads a byte from `least` to `most`. */
+  read(from: number, least: number, most: number, to: number): void {
+    this.ranges[from].push({ least, most, to })
+  }
+
+  /** Adds a transition that reads nothing. */
+  jump(from: number, to: number): void {
+    this.jumps[from].push(to)
+  }
+
+  /** Adds a transition that reads the text of a network. */
+  call(from: number, network: number, to: number): void {
+    this.calls[from].push({ network, to })
+  }
+
+  /** Adds states that read these bytes one after the other, and returns the last one. */
+  literal(from: number, bytes: Iterable<number>): number {
+    let at = from
+    for (const byte of bytes) {
+      const next = this.state()
+      this.read(at, byte, byte, next)
+      at = next
+    }
+    return at
+  }
+
+  finish(): Networks {
+    const isLast = this.ranges.map(() => false)
+    for (const { last } of this.ends) isLast[last] = true
+    const { ends, ranges, jumps, calls } = this
+    const networks = { ends, isLast, ranges, jumps, calls }
+    return { ...networks, needs: needsOf(networks) }
+  }
+}
+
+/** Computes `Networks.needs`. */
+const needsOf = ({ ends, isLast, ranges, jumps, calls }: Omit<Networks, "needs">): ReadonlyArray<number> => {
+  const needs = isLast.map((last) => (last ? 0 : Infinity))
+  const needOf = (state: number): number => {
+    let least = needs[state]
+    for (const { to } of ranges[state]) least = Math.min(least, needs[to])
+    for (const to of jumps[state]) least = Math.min(least, needs[to])
+    for (const { network, to } of calls[state]) {
+      least = Math.min(least, Math.max(1 + needs[ends[network].first], needs[to]))
+    }
+    return least
+  }
+  // Most transitions lead to states with higher numbers, so few rounds are needed.
+  for (let changed = true; changed;) {
+    changed = false
+    for (let state = needs.length - 1; state >= 0; state--) {
+      const need = needOf(state)
+      if (need < needs[state]) {
+        needs[state] = need
+        changed = true
+      }
+    }
+  }
+  return needs
+}

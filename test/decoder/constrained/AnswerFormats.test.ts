@@ -1,0 +1,148 @@
+/** Texts in the format of a JSON Schema, validated by ajv. */
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { Schema } from "effect"
+import { assert, describe, it } from "vitest"
+import { AnswerFormats } from "../../../src/decoder/constrained/AnswerFormats.ts"
+import { EngineError } from "../../../src/decoder/inference/EngineError.ts"
+import { vocabSize, vocabulary, written } from "./vocabulary.ts"
+
+const ajv = new Ajv2020({ strict: false, allErrors: false })
+const formats = new AnswerFormats(vocabulary, vocabSize)
+
+const check = (schema: object | boolean, texts = 12): void => {
+  const validate = ajv.compile(schema)
+  const distinct = new Set<string>()
+  for (let seed = 0; seed < texts; seed++) {
+    const text = written(schema, { seed, formats })
+    distinct.add(text)
+    const value = Schema.decodeUnknownSync(Schema.UnknownFromJsonString)(text)
+    assert.isTrue(validate(value), `${text} does not fit ${JSON.stringify(schema)}: ${ajv.errorsText(validate.errors)}`)
+  }
+  assert.isAbove(distinct.size, 0)
+}
+
+const tree = {
+  $ref: "#/$defs/node",
+  $defs: {
+    node: {
+      type: "object",
+      properties: {
+        name: { type: "string", maxLength: 3 },
+        children: { type: "array", items: { $ref: "#/$defs/node" } },
+      },
+      required: ["name", "children"],
+      additionalProperties: false,
+    },
+  },
+}
+
+const named = (kind: string) => ({
+  type: "object",
+  properties: { kind: { const: kind }, [kind]: { type: "number" } },
+  required: ["kind"],
+})
+
+describe("a text in the format of a schema", () => {
+  it.each<[string, object | boolean]>([
+    ["any value", {}],
+    ["an object", { type: "object" }],
+    ["lengths of strings in characters", { type: "string", minLength: 2, maxLength: 4 }],
+    ["integers", { type: "integer" }],
+    ["integers within limits", { type: "integer", minimum: -12, exclusiveMaximum: 105 }],
+    ["negative integers", { type: "integer", maximum: -7 }],
+    ["numbers within limits", { type: "number", minimum: 0.25, maximum: 0.5 }],
+    ["numbers above a limit", { type: "number", exclusiveMinimum: -1.5 }],
+    ["several types", { type: ["integer", "null", "boolean"] }],
+    ["values", { enum: ["red", "réd", 12, null, { a: [1] }] }],
+    ["values of a type", { type: "string", enum: ["a", 1, 'b"c'] }],
+    ["items", { type: "array", items: { type: "boolean" }, minItems: 2, maxItems: 3 }],
+    ["leading items", { prefixItems: [{ type: "null" }, { type: "integer" }], items: false, minItems: 1 }],
+    ["leading items and others", { type: "array", prefixItems: [{ const: 1 }], items: { const: 2 } }],
+    [
+      "optional properties",
+      { type: "object", properties: { a: { const: 1 }, b: { const: 2 }, c: { const: 3 } }, required: ["b"] },
+    ],
+    [
+      "further properties",
+      { type: "object", properties: { a: { const: 1 }, ab: {} }, additionalProperties: { const: 2 } },
+    ],
+    ["a map", { type: "object", additionalProperties: { type: "integer" } }],
+    [
+      "required properties that are not declared",
+      { properties: { a: true }, required: ["z"], additionalProperties: { const: 0 } },
+    ],
+    ["a name with a quote", { type: "object", properties: { 'a"\\é': { const: 1 } }, required: ['a"\\é'] }],
+    [
+      "alternatives",
+      {
+        anyOf: [
+          { type: "string", maxLength: 1 },
+          { type: "array", maxItems: 1 },
+        ],
+      },
+    ],
+    ["alternatives that exclude each other", { oneOf: [named("cat"), named("dog")] }],
+    ["references", tree],
+    ["a list that refers to itself", { type: "array", items: { $ref: "#" }, maxItems: 2 }],
+    ["a property that no value fits", { type: "object", properties: { a: false, b: { const: 1 } } }],
+  ])("fits: %s", (_, schema) => check(schema))
+
+  it("can be any value between limits, and no other", () => {
+    const schema = { type: "integer", minimum: 7, maximum: 12 }
+    const texts = new Set(Array.from({ length: 200 }, (_, seed) => written(schema, { seed, formats })))
+    assert.deepStrictEqual([...texts].sort(), ["10", "11", "12", "7", "8", "9"])
+  })
+
+  it.each<[string, unknown, string]>([
+    ["an unknown keyword", { type: "string", patern: "a" }, "schema.patern: this keyword is not supported"],
+    ["a keyword inside", { properties: { a: { items: { multipleOf: 3 } } } }, "schema.properties.a.items.multipleOf"],
+    ["unique items", { type: "array", uniqueItems: true }, "schema.uniqueItems"],
+    ["no schema", { properties: { a: 3 } }, "schema.properties.a: expected a JSON Schema"],
+    ["an unknown type", { type: "strng" }, "schema.type: expected one or more of null, boolean"],
+    [
+      "alternatives that overlap",
+      { oneOf: [{ type: "number" }, { type: "integer" }] },
+      "schema.oneOf: a value may fit schemas 0 and 1",
+    ],
+    ["a keyword beside alternatives", { anyOf: [{}], minLength: 1 }, "schema.minLength: not supported beside anyOf"],
+    ["two schemas at once", { allOf: [{ type: "object" }, {}] }, "schema.allOf: expected a single schema"],
+    ["a missing reference", { $ref: "#/$defs/a" }, "schema.$ref: the schema has no #/$defs/a"],
+    ["a foreign reference", { $ref: "https://example.org/a" }, "expected a reference into the same schema"],
+    [
+      "a circle",
+      { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/a" } } },
+      "refers to itself without reading anything",
+    ],
+    ["no value", { type: "integer", minimum: 3, maximum: 2 }, "schema: no value fits"],
+    [
+      "values without an end",
+      { type: "object", properties: { a: { $ref: "#" } }, required: ["a"] },
+      "schema: no value fits",
+    ],
+    ["a negative length", { type: "string", minLength: -1 }, "schema.minLength: expected a whole number"],
+    ["a huge length", { type: "string", minLength: 1e9 }, "schema.minLength: expected at most 4096"],
+    [
+      "nested too deep",
+      JSON.parse(`${'{"items":'.repeat(200)}{}${"}".repeat(200)}`),
+      "expected at most 100 schemas inside each other",
+    ],
+    [
+      "a bomb",
+      {
+        properties: Object.fromEntries(
+          Array.from({ length: 100 }, (_, at) => [`p${at}`, { type: "string", maxLength: 4000 }]),
+        ),
+      },
+      "expected a schema for at most 50000 states",
+    ],
+    ["a long schema", { description: "a".repeat(300_000) }, "expected at most 262144 characters"],
+  ])("is refused: %s", (_, schema, message) => {
+    try {
+      formats.cursor(schema)
+      assert.fail("expected a refusal")
+    } catch (error) {
+      assert.instanceOf(error, EngineError)
+      assert.include(error instanceof EngineError ? error.message : "", message)
+    }
+  })
+})

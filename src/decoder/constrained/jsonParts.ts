@@ -57,7 +57,7 @@ const addHexDigits = (builder: NetworkBuilder, from: number, to: number): void =
 }
 
 /** Adds one character of a string: a code point in UTF-8, or an escape. */
-export const addCharacter = (builder: NetworkBuilder, from: number, to: number): void => {
+const addCharacter = (builder: NetworkBuilder, from: number, to: number): void => {
   builder.read(from, 0x20, quote - 1, to)
   builder.read(from, quote + 1, backslash - 1, to)
   builder.read(from, backslash + 1, 0x7f, to)

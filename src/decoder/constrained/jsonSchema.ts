@@ -14,7 +14,7 @@ import {
   addTexts,
   type SharedNetworks,
 } from "./jsonParts.ts"
-import { checkedSchema, generalKeyword, typeOfValue, type TypeName, typesOf } from "./keywords.ts"
+import { checkedSchema, generalKeyword, typeOfValue, type TypeName, typesOf, withoutAllOf } from "./keywords.ts"
 import { formatError, NetworkBuilder, type Networks } from "./Network.ts"
 import { addMembersOf } from "./objects.ts"
 import { refTarget } from "./references.ts"
@@ -41,7 +41,7 @@ export const compileJsonSchema = (schema: unknown): Networks => {
   return networks
 }
 
-export class SchemaCompiler {
+class SchemaCompiler {
   readonly builder = new NetworkBuilder()
   readonly shared: SharedNetworks
   private readonly root: unknown
@@ -83,7 +83,7 @@ export class SchemaCompiler {
 
   private addSchema(unchecked: unknown, from: number, to: number, place: SchemaPlace): void {
     const { path } = place
-    const schema = checkedSchema(unchecked, path)
+    const schema = withoutAllOf(checkedSchema(unchecked, path), path)
     if (schema === false) return
     if (schema === true) return this.builder.call(from, this.shared.value, to)
     const keyword = generalKeyword(schema, path)
@@ -100,9 +100,6 @@ export class SchemaCompiler {
     if (keyword === "$ref") return this.addReference(value, from, to, { ...place, path })
     if (!Array.isArray(value) || value.length === 0) throw formatError(path, "expected a list with at least one item")
     if (keyword === "enum") return this.addValues(value, schema, from, to, path)
-    if (keyword === "allOf" && value.length > 1) {
-      throw formatError(path, `expected a single schema, found ${value.length}; write their keywords into one schema`)
-    }
     if (keyword === "oneOf") this.checkAlternatives(value, path)
     for (const [index, alternative] of value.entries())
       this.add(alternative, from, to, { ...place, path: `${path}[${index}]` })

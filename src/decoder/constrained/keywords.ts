@@ -2,7 +2,7 @@
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { formatError } from "./Network.ts"
 
-export const types = ["null", "boolean", "number", "integer", "string", "array", "object"] as const
+const types = ["null", "boolean", "number", "integer", "string", "array", "object"] as const
 export type TypeName = (typeof types)[number]
 
 /** The keywords that constrain nothing. */
@@ -30,9 +30,15 @@ const ofType = {
 } as const satisfies Partial<Record<TypeName, ReadonlyArray<string>>>
 
 /** The keywords that constrain values of any type. At most one of them can be used, beside `type` only `enum` and `const`. */
-const general = ["enum", "const", "anyOf", "oneOf", "allOf", "$ref"]
+const general = ["enum", "const", "anyOf", "oneOf", "$ref"]
 
-const supported: ReadonlySet<string> = new Set([...annotations, ...Object.values(ofType).flat(), ...general, "type"])
+const supported: ReadonlySet<string> = new Set([
+  "allOf",
+  ...annotations,
+  ...Object.values(ofType).flat(),
+  ...general,
+  "type",
+])
 
 /** Values of other keywords that constrain nothing. */
 const neutral: Readonly<Record<string, unknown>> = { uniqueItems: false, minProperties: 0, unevaluatedProperties: true }
@@ -46,6 +52,27 @@ export const checkedSchema = (schema: unknown, path: string): Plain | boolean =>
     throw formatError(`${path}.${keyword.slice(0, 64)}`, "this keyword is not supported; leave it out")
   }
   return schema
+}
+
+/** Writes the keywords of the schemas in `allOf` into one schema. Only annotations may be in several of them. */
+export const withoutAllOf = (schema: Plain | boolean, path: string): Plain | boolean => {
+  if (typeof schema === "boolean" || schema.allOf === undefined) return schema
+  const { allOf, ...own } = schema
+  if (!Array.isArray(allOf) || allOf.length === 0) throw formatError(`${path}.allOf`, "expected a list of schemas")
+  let merged: Plain = own
+  for (const [index, unchecked] of allOf.entries()) {
+    const place = `${path}.allOf[${index}]`
+    const part = checkedSchema(unchecked, place)
+    if (part === false) return false
+    if (part === true) continue
+    if (part.allOf !== undefined) throw formatError(`${place}.allOf`, "not supported inside allOf")
+    const before = merged
+    const twice = Object.keys(part).find((key) => Object.hasOwn(before, key) && !annotations.includes(key))
+    if (twice !== undefined && part[twice] !== merged[twice])
+      throw formatError(`${place}.${twice}`, "this keyword is in several schemas of allOf; write it once")
+    merged = { ...part, ...merged }
+  }
+  return merged
 }
 
 /** Returns the keyword that alone describes the values of a schema, such as `enum`; undefined if its type does. */

@@ -1,8 +1,17 @@
 /** Adds objects with declared properties to networks. The properties come in the order of the schema. */
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { addText } from "./jsonParts.ts"
-import type { SchemaCompiler } from "./jsonSchema.ts"
+import { addText, type SharedNetworks } from "./jsonParts.ts"
 import { formatError, type NetworkBuilder } from "./Network.ts"
+
+/** The functions of the compiler for the schemas of properties. */
+interface Compiler {
+  readonly builder: NetworkBuilder
+  readonly shared: SharedNetworks
+  /** Adds the values that fit a schema, which has read at least one byte before. */
+  readonly value: (schema: unknown, from: number, to: number, path: string) => void
+  /** Makes a network of the values that fit a schema. */
+  readonly network: (schema: unknown, path: string) => number
+}
 
 interface Property {
   readonly name: string
@@ -32,7 +41,7 @@ const propertiesOf = (schema: Plain, path: string): ReadonlyArray<Property> => {
 }
 
 /** Adds the objects that fit a schema. */
-export const addMembersOf = (compiler: SchemaCompiler, schema: Plain, from: number, to: number, path: string): void => {
+export const addMembersOf = (compiler: Compiler, schema: Plain, from: number, to: number, path: string): void => {
   const { builder, shared } = compiler
   const properties = propertiesOf(schema, path)
   const { additionalProperties: further } = schema

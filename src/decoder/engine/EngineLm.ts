@@ -102,7 +102,7 @@ export const promptOf = (
   })
 
 /**
- * Makes the provider of an engine's model. It refuses requests for answers in JSON, because it cannot guarantee that format.
+ * Makes the provider of an engine's model. Answers in JSON are held to their schema while they are generated.
  */
 export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmOptions): Provider => {
   // Warn only once: an evaluation may have thousands of such answers.
@@ -111,8 +111,8 @@ export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmO
     model,
     complete: Effect.fnUntraced(function* (request: LmRequest, format) {
       const name = /^$|^(builtin|decoder):/.test(request.model) ? model : request.model
-      if (format !== undefined) {
-        return yield* lmError(name, "rejected", "a model in this process cannot be held to a JSON format")
+      if (format !== undefined && request.tools.length > 0 && request.toolChoice !== "none") {
+        return yield* lmError(name, "rejected", "expected no tools, since an answer in JSON cannot call tools")
       }
       const { ids, reader } = yield* Effect.mapError(promptOf(chat, request), ({ part, message }) =>
         lmError(name, "rejected", `${part}: ${message}`),
@@ -124,6 +124,7 @@ export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmO
         maxTokens: request.maxOutputTokens,
         stop: request.stop,
         seed: request.seed,
+        ...(format === undefined ? {} : { jsonSchema: format.schema }),
       }
       const generated = yield* Effect.mapError(
         engine.generate({ model: name, promptIds: ids, sampling }),

@@ -1,5 +1,6 @@
 /** Defines the error of a failed request to the server, and its form in OpenAI's protocol. */
 import { Schema } from "effect"
+import { snakeCase } from "../../base/config/plain.ts"
 import type { EngineError } from "../inference/EngineError.ts"
 
 /** Reports that a request was refused or failed. The message is for the client and does not show internals. */
@@ -49,7 +50,7 @@ const refusals: Readonly<
 
 /** Returns the key of a request for a setting of the engine: `logit_bias` for `logitBias`. */
 const paramOf = (part: EngineError["part"]): string | null =>
-  part === undefined ? null : part.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  part === undefined ? null : part === "jsonSchema" ? "response_format" : snakeCase(part)
 
 /** Converts an error of the engine. A fault of the model or the device becomes `internalError`. */
 export const fromEngine = ({ reason, model, part, message }: EngineError): ApiError => {

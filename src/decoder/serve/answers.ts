@@ -25,6 +25,12 @@ const promptLogprobsOf = ({
       )
     : Effect.succeed(count)
 
+/** Returns the JSON Schema of the answers; null if they can be any text. */
+const jsonSchemaOf = ({ response_format: format }: Pick<ChatBody, "response_format">) => {
+  if (!format || format.type === "text") return null
+  return format.type === "json_schema" ? format.json_schema.schema : { type: "object" }
+}
+
 const decodeChat = decoder(ChatBody)
 /** Answers `POST /v1/chat/completions`. */
 export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) {
@@ -32,6 +38,11 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
   const request = yield* Effect.flatMap(readBody(state), decodeChat)
   const model = yield* modelOf(state, request.model)
   const prompt = yield* conversationPrompt(chat, request, model.maxLength)
+  const jsonSchema = jsonSchemaOf(request)
+  if (jsonSchema !== null && (request.tools ?? []).length > 0 && request.tool_choice !== "none") {
+    const message = "response_format: expected no tools, or tool_choice none, since an answer in JSON cannot call tools"
+    return yield* badRequest(message, "response_format")
+  }
   const topLogprobs = request.top_logprobs ?? 0
   if (topLogprobs > 0 && request.logprobs !== true) {
     return yield* badRequest("top_logprobs: expected logprobs to be true, too", "top_logprobs")
@@ -48,6 +59,7 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
     maxTokens,
     topLogprobs,
     promptLogprobs,
+    jsonSchema,
   })
   const question: ChatQuestion = {
     ...(yield* beginAnswer(state, "chatcmpl")),
@@ -115,6 +127,7 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
     keys: { prompt: "prompt", maxTokens: "max_tokens" },
     maxTokens,
     defaultTokens: completionTokens,
+    jsonSchema: jsonSchemaOf(request),
     topLogprobs: logprobs ?? 0,
     promptLogprobs: echo && logprobs !== null ? Math.max(logprobs, promptLogprobs ?? 0) : promptLogprobs,
   })

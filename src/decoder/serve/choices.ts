@@ -30,6 +30,8 @@ interface RequestSettings {
   readonly topLogprobs: number
   /** The number of likeliest tokens for each token of the prompt; null if prompts get no log-probabilities. */
   readonly promptLogprobs: number | null
+  /** The JSON Schema of the answers; null if they can be any text. */
+  readonly jsonSchema?: RequestedSampling["jsonSchema"]
 }
 
 /** Converts the settings of a body that have the same meaning in the engine. */
@@ -52,7 +54,16 @@ const samplingOf = (body: RequestSettings["body"]): RequestedSampling => ({
 /** Makes the engine's request for each choice: the `n` choices of the first prompt, then those of the next. */
 export const requestsOf = Effect.fnUntraced(function* (
   prompts: ReadonlyArray<ReadonlyArray<number>>,
-  { body, model, keys, maxTokens, defaultTokens = Infinity, topLogprobs, promptLogprobs }: RequestSettings,
+  {
+    body,
+    model,
+    keys,
+    maxTokens,
+    defaultTokens = Infinity,
+    topLogprobs,
+    promptLogprobs,
+    jsonSchema = null,
+  }: RequestSettings,
 ) {
   const all: Array<GenerateRequest> = []
   if (maxTokens === 0 && promptLogprobs === null) {
@@ -68,6 +79,7 @@ export const requestsOf = Effect.fnUntraced(function* (
     ...samplingOf(body),
     topLogprobs,
     ...(promptLogprobs === null ? {} : { promptLogprobs }),
+    ...(jsonSchema === null ? {} : { jsonSchema }),
   }
   for (const promptIds of prompts) {
     const room = model.maxLength - promptIds.length

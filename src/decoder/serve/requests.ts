@@ -43,8 +43,25 @@ const SamplingFields = {
 const SamplingBody = Schema.Struct(SamplingFields)
 export type SamplingBody = typeof SamplingBody.Type
 
+const JsonSchemaFormat = Schema.Struct({
+  type: Schema.Literal("json_schema"),
+  json_schema: Schema.Struct({
+    name: maybe(Schema.String),
+    description: maybe(Schema.String),
+    schema: Schema.Record(Schema.String, Schema.Unknown),
+    strict: maybe(Schema.Boolean),
+  }),
+})
+
 /** The settings of requests that generate text. */
 const AnswerFields = {
+  response_format: maybe(
+    Schema.Union([
+      Schema.Struct({ type: Schema.Literal("text") }),
+      Schema.Struct({ type: Schema.Literal("json_object") }),
+      JsonSchemaFormat,
+    ]),
+  ),
   ...SamplingFields,
   /** The name of the model; the base model if left out. */
   model: maybe(Schema.String),
@@ -178,7 +195,6 @@ const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unk
   use_beam_search: [false],
   min_tokens: [0],
   suffix: isEmpty,
-  response_format: (value) => isPlain(value) && value.type === "text",
   structured_outputs: [],
   guided_json: [],
   guided_regex: [],

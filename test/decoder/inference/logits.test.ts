@@ -2,8 +2,11 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "@effect/vitest"
 import type { GenerateRequest, RequestedSampling } from "../../../src/decoder/inference/Engine.ts"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { makeEngine } from "../../../src/decoder/inference/makeEngine.ts"
+import { eos, vocabSize as formatVocabulary, vocabulary } from "../constrained/vocabulary.ts"
 import { engineOf, idsOf, promptOf } from "./asking.ts"
-import { logitsAfter } from "./fakeModel.ts"
+import { fakeModel, logitsAfter } from "./fakeModel.ts"
 
 const vocabSize = 29
 
@@ -133,6 +136,54 @@ describe("bias and penalties", () => {
       assert.include(yield* problemOf({ logitBias: [[1, 101]] }), "between -100 and 100")
       assert.include(yield* problemOf({ maxTokens: 0 }), "maxTokens: expected 1 or more")
       assert.include(yield* problemOf({ presencePenalty: 3 }), "between -2 and 2")
+    }).pipe(Effect.scoped),
+  )
+})
+
+describe("an answer in a format", () => {
+  const engine = makeEngine(fakeModel({ vocabSize: formatVocabulary }), {
+    name: "base",
+    tokenizer: vocabulary,
+    eosIds: [eos],
+  })
+  const colour = { type: "object", properties: { c: { enum: ["red", "blue"] } }, required: ["c"] }
+  const formats = [colour, { type: "integer", maximum: 99 }, { type: "array", items: { type: "null" }, maxItems: 3 }]
+
+  it.effect("fits its own schema, alone and among others, and is cut with the reason length", () =>
+    Effect.gen(function* () {
+      const { generate } = yield* engine
+      const requests = formats.flatMap((jsonSchema) =>
+        [1, 2].map((seed) => ({ model: "base", promptIds: [seed], sampling: { seed, jsonSchema, temperature: 2 } })),
+      )
+      const alone = yield* Effect.forEach(requests, generate)
+      for (const [index, { text, finishReason }] of alone.entries()) {
+        if (finishReason === "length") continue
+        const value: unknown = JSON.parse(text)
+        const { sampling } = requests[index]
+        assert.isTrue(new Ajv2020().validate(sampling.jsonSchema, value), text)
+      }
+      assert.isAbove(alone.filter(({ finishReason }) => finishReason === "stop").length, 3)
+      const free = { model: "base", promptIds: [1], sampling: { seed: 1, maxTokens: 9 } }
+      const crowded = yield* Effect.all([...requests, free, free].map(generate), { concurrency: "unbounded" })
+      assert.deepStrictEqual(crowded.slice(0, alone.length), alone)
+      const cut = yield* generate({ ...requests[0], sampling: { jsonSchema: colour, maxTokens: 4 } })
+      assert.strictEqual(cut.finishReason, "length")
+      const [first] = alone[0].tokens
+      const own = logprobsOf(logitsAfter([1], formatVocabulary).map((logit) => logit / 2))
+      assert.closeTo(first.logprob, own[first.id], 1e-6)
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("ends as soon as it can if the model has no end token; other tokenizers are refused", () =>
+    Effect.gen(function* () {
+      const options = { name: "base", tokenizer: vocabulary }
+      const { generate } = yield* makeEngine(fakeModel({ vocabSize: formatVocabulary }), options)
+      const request = { model: "base", promptIds: [1], sampling: { jsonSchema: { type: "integer" } } }
+      const { text, finishReason } = yield* generate(request)
+      assert.deepStrictEqual([/^-?\d$/.test(text), finishReason], [true, "stop"])
+      const other = yield* engineOf()
+      const { part, message } = yield* Effect.flip(other.generate(request))
+      assert.deepStrictEqual([part, message.includes("bytes of its tokens")], ["jsonSchema", true])
     }).pipe(Effect.scoped),
   )
 })

@@ -83,6 +83,34 @@ describe("a small Llama behind the server", () => {
       assert.deepStrictEqual(again.body.choices, choices)
     }))
 
+  it("answers in JSON that fits the schema, and refuses a schema by its keyword", () =>
+    serving(async ({ client, post }) => {
+      const schema = {
+        type: "object",
+        properties: { city: { type: "string", maxLength: 4 }, degrees: { type: "integer", minimum: -50, maximum: 60 } },
+        required: ["city", "degrees"],
+        additionalProperties: false,
+      }
+      const format = { type: "json_schema" as const, json_schema: { name: "weather", schema, strict: true } }
+      const asked = { model: "base", messages: [{ role: "user" as const, content: "Hi" }], max_tokens: 77, n: 3 }
+      const { choices } = await client.chat.completions.create({ ...asked, response_format: format, seed: 1 })
+      for (const { message, finish_reason: reason } of choices) {
+        assert.strictEqual(reason, "stop", message.content ?? "")
+        const { city, degrees } = JSON.parse(message.content ?? "")
+        assert.isAtMost(Array.from(city).length, 4)
+        assert.isTrue(Number.isInteger(degrees) && degrees >= -50 && degrees <= 60)
+      }
+      const streamed = client.chat.completions.stream({ ...asked, n: 1, response_format: format, seed: 1 })
+      assert.strictEqual(await streamed.finalContent(), choices[0].message.content)
+      const object = { prompt: "Hi", max_tokens: 20, response_format: { type: "json_object" } }
+      const { body } = await post("/v1/completions", object)
+      assert.match(body.choices[0].text, /^ ?\{/)
+      const wrong = { ...format, json_schema: { schema: { type: "string", pattern: "a" } } }
+      const refused = await post("/v1/chat/completions", { ...asked, response_format: wrong })
+      assert.deepStrictEqual([refused.status, refused.body.error.param], [400, "response_format"])
+      assert.include(refused.body.error.message, "schema.pattern: this keyword is not supported")
+    }))
+
   it("draws the same text for a seed: whole, streamed, among 64 requests and in this process", () =>
     serving(async ({ client }) => {
       const asked = (index: number) => ({

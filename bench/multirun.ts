@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { MultirunLayout as Layout, Safetensors } from "effect-rl"
+import { processLoad } from "./processLoad.ts"
 
 /** The speed and the memory of all processes together that train the same eight runs. */
 export interface Load {
@@ -31,32 +32,6 @@ interface Step {
   readonly trained: number
   readonly generated: number
 }
-
-/** Returns the contents of a file in /proc; an empty text if the process has ended. */
-const textOf = (file: string): string => {
-  try {
-    return readFileSync(file, "utf8")
-  } catch {
-    return ""
-  }
-}
-
-/** Returns a process and those that it has started. */
-const withChildren = (pid: number): ReadonlyArray<number> => [
-  pid,
-  ...(textOf(`/proc/${pid}/task/${pid}/children`).match(/\d+/g) ?? []).flatMap((child) => withChildren(Number(child))),
-]
-
-/** Returns the CPU time of a process so far in seconds. Linux counts it in hundredths. */
-const cpuSecondsOf = (pid: number): number => {
-  // The second field is the name of the program, in brackets; behind it, the times are the 12th and 13th field.
-  const fields = textOf(`/proc/${pid}/stat`).split(") ").at(-1)?.split(" ") ?? []
-  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / 100
-}
-
-/** Returns the bytes that Linux states in a line such as `VmHWM:  1234 kB` of a file in /proc; 0 if the process ended. */
-const bytesIn = (file: string, key: string): number =>
-  1024 * Number(new RegExp(`^${key}:\\s*(\\d+) kB`, "m").exec(textOf(file))?.[1] ?? 0)
 
 /** Returns the steps of a run whose weights were published, in their order. */
 const stepsOf = (run: string): ReadonlyArray<Step> =>
@@ -130,25 +105,12 @@ export const measureTrainers = async (
     const args = [command, "run", file, "--results-dir", results, "--backend", backend, "--quiet"]
     return spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] })
   })
-  const resident = new Map<number, number>()
-  const cpu = new Map<number, number>()
-  const cpuSeconds = (): number => [...cpu.values()].reduce((sum, one) => sum + one, 0)
-  let proportionalBytes = 0
-  const watch = (): void => {
-    const all = children.flatMap(({ pid }) => (pid === undefined ? [] : withChildren(pid)))
-    let proportional = 0
-    for (const pid of all) {
-      resident.set(pid, Math.max(resident.get(pid) ?? 0, bytesIn(`/proc/${pid}/status`, "VmHWM")))
-      cpu.set(pid, Math.max(cpu.get(pid) ?? 0, cpuSecondsOf(pid)))
-      proportional += bytesIn(`/proc/${pid}/smaps_rollup`, "Pss")
-    }
-    proportionalBytes = Math.max(proportionalBytes, proportional)
-  }
+  const load = processLoad(children.flatMap(({ pid }) => (pid === undefined ? [] : [pid])))
   /** Waits until a condition holds for the numbers of steps that the runs have made. */
   const untilSteps = async (holds: (steps: ReadonlyArray<number>) => boolean): Promise<void> => {
     while (!holds(runsBelow(folder).map((run) => publishedIn(run).length))) {
       await setTimeout(100)
-      watch()
+      load.watch()
     }
   }
   let isStopped = false
@@ -160,9 +122,9 @@ export const measureTrainers = async (
       first = total(made)
       return made.length === runs && made.every((one) => one >= warmUp)
     })
-    const [begin, cpuBefore] = [Date.now() / 1000, cpuSeconds()]
+    const [begin, cpuBefore] = [Date.now() / 1000, load.cpuSeconds()]
     await untilSteps((made) => total(made) - first >= steps * runs)
-    const [end, cpuAfter] = [Date.now() / 1000, cpuSeconds()]
+    const [end, cpuAfter] = [Date.now() / 1000, load.cpuSeconds()]
     const counted = runsBelow(folder)
       .flatMap(stepsOf)
       .filter(({ at }) => at > begin && at <= end)
@@ -171,8 +133,8 @@ export const measureTrainers = async (
       trainedASecond: sum("trained") / (end - begin),
       generatedASecond: sum("generated") / (end - begin),
       trainedACoreSecond: sum("trained") / (cpuAfter - cpuBefore),
-      residentBytes: [...resident.values()].reduce((sum, bytes) => sum + bytes, 0),
-      proportionalBytes,
+      residentBytes: load.residentBytes(),
+      proportionalBytes: load.proportionalBytes(),
       seconds: end - begin,
     }
   }

@@ -21,22 +21,20 @@ export interface WindowBatch {
   readonly placed: ReadonlyArray<PlacedDatum>
 }
 
-/** About how many tokens a large program computes at once, and how many times as many as a small one. */
-const tokensAtOnce = 1024
-const timesSmaller = 4
+/** About how many tokens a program computes at once: the sizes of programs for small, middling and large requests. */
+const tokensAtOnce = [256, 512, 1024]
 
 /**
  * Chooses the sizes of programs: widths of 32, 128, 512 and so on, up to the longest example, so that short examples are
- * not computed in long windows. Each width has a program of many windows and one of few, so that a small request does not pay for
- * empty windows. Of a width, the program with fewer windows comes first.
+ * not computed in long windows. Each width has programs of few and of many windows, so that a small request does not pay for empty
+ * windows. Of a width, the program with fewer windows comes first.
  */
 export const windowSizes = (maxLength: number): ReadonlyArray<WindowSize> => {
   const widths: Array<number> = []
   for (let width = 32; width < maxLength; width *= 4) widths.push(width)
   return [...widths, maxLength].flatMap((width) => {
-    const most = Math.max(1, Math.floor(tokensAtOnce / width))
-    const few = Math.max(1, Math.floor(most / timesSmaller))
-    return [...new Set([few, most])].map((rows) => ({ width, rows }))
+    const rows = new Set(tokensAtOnce.map((tokens) => Math.max(1, Math.floor(tokens / width))))
+    return Array.from(rows, (rows) => ({ width, rows }))
   })
 }
 

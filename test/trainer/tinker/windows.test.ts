@@ -14,7 +14,7 @@ describe("the windows of a request", () => {
   it("are of the smallest program that has room", () => {
     assert.deepStrictEqual(shapes(10, 20, 5), [[8, 32, 0, 10, 32]])
     assert.deepStrictEqual(shapes(10, 33), [[2, 128, 0, 10]])
-    assert.deepStrictEqual(shapes(100, 100, 100), [[8, 128, 0, 128, 256]])
+    assert.deepStrictEqual(shapes(100, 100, 100), [[4, 128, 0, 128, 256]])
   })
 
   it("fill programs of the largest size, and the rest is in one of a smaller size", () => {

@@ -8,7 +8,7 @@ import { must, type Proof } from "./Proof.ts"
 
 /** Machine code replaces the programs of trainings, which are killed around that moment. */
 
-const kills = 30
+const kills = Number(process.env.PROVE_KILLS ?? 30)
 
 /** A training of some seconds. */
 const config = (seed: number): string =>

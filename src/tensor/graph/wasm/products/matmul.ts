@@ -21,6 +21,7 @@ import {
   blockRowsFor,
   depthFor,
   firstCacheBytes,
+  longDepthFor,
   packedBytes,
   panelBytes,
   panelWidth,
@@ -125,8 +126,7 @@ class ProductWriter {
   private columns(): void {
     const { f } = this
     const { m, k, n } = this.p
-    // If a is not transposed, each of its rows is contiguous, and parts gain nothing.
-    const depth = this.a.down === 4 ? depthFor(m, k, n) : k
+    const depth = this.a.down === 4 ? depthFor(m, k, n) : longDepthFor(m, k, n)
     const { scratch, sums: earlierSums } = this.p
     if (depth === k && earlierSums === undefined) return this.columnTiles({ k })
     const pointer = f.let(earlierSums?.address ?? i32.add(scratch, i32.const(packedBytes(depth, f.target.lanes))))

@@ -21,7 +21,12 @@ export const waitingBytes = (m: number, n: number): number => Math.max(sumsBytes
 
 /** The bytes of scratch memory that a product needs at most. */
 export const scratchFor = (m: number, k: number, n: number, lanes: Lanes): number =>
-  Math.max(packedBytes(k, lanes), packedBytes(depthFor(m, k, n), lanes) + waitingBytes(m, n))
+  Math.max(
+    packedBytes(k, lanes),
+    ...[depthFor(m, k, n), longDepthFor(m, k, n)]
+      .filter((depth) => depth < k)
+      .map((depth) => packedBytes(depth, lanes) + waitingBytes(m, n)),
+  )
 
 /** The largest number of sums that are kept in memory between the parts of a long inner dimension. */
 const mostSums = 1 << 18
@@ -31,6 +36,12 @@ const mostSums = 1 << 18
  * with a transposed a. The rows of these steps, of a and of b, stay in the caches; the sums wait in memory.
  */
 export const depthFor = (m: number, k: number, n: number): number => (k >= 256 && m * n <= mostSums ? 128 : k)
+
+/**
+ * Returns the same for a product whose a is not transposed. Parts help only where k is very large: a panel of b with all steps
+ * would not fit the second-level cache, and would be packed again for every few rows of a.
+ */
+export const longDepthFor = (m: number, k: number, n: number): number => (k >= 2048 && m * n <= 2 * mostSums ? 512 : k)
 
 /** The part of the second-level cache that a block of rows of a may fill. */
 const blockBytes = 1 << 18

@@ -27,6 +27,7 @@ import {
   panelWidth,
   pieces,
   rowsFor,
+  shortDepthFor,
   sumsBytes,
   vectorsFor,
 } from "./tileSizes.ts"
@@ -126,7 +127,8 @@ class ProductWriter {
   private columns(): void {
     const { f } = this
     const { m, k, n } = this.p
-    const depth = this.a.down === 4 ? depthFor(m, k, n) : longDepthFor(m, k, n)
+    const largest = this.a.down === 4 ? depthFor(m, k, n) : longDepthFor(m, k, n)
+    const depth = Math.min(largest, shortDepthFor(m, k, n))
     const { scratch, sums: earlierSums } = this.p
     if (depth === k && earlierSums === undefined) return this.columnTiles({ k })
     const pointer = f.let(earlierSums?.address ?? i32.add(scratch, i32.const(packedBytes(depth, f.target.lanes))))

@@ -23,7 +23,7 @@ export const waitingBytes = (m: number, n: number): number => Math.max(sumsBytes
 export const scratchFor = (m: number, k: number, n: number, lanes: Lanes): number =>
   Math.max(
     packedBytes(k, lanes),
-    ...[depthFor(m, k, n), longDepthFor(m, k, n)]
+    ...[depthFor(m, k, n), longDepthFor(m, k, n), shortDepthFor(m, k, n)]
       .filter((depth) => depth < k)
       .map((depth) => packedBytes(depth, lanes) + waitingBytes(m, n)),
   )
@@ -42,6 +42,12 @@ export const depthFor = (m: number, k: number, n: number): number => (k >= 256 &
  * would not fit the second-level cache, and would be packed again for every few rows of a.
  */
 export const longDepthFor = (m: number, k: number, n: number): number => (k >= 2048 && m * n <= 2 * mostSums ? 512 : k)
+
+/**
+ * Returns the same for products of few rows with a large b, whose speed is that of reading b: with few steps at a time, b is read
+ * along its rows, and not down its columns.
+ */
+export const shortDepthFor = (m: number, k: number, n: number): number => (m < 4 && 4 * n * k > 1 << 17 ? 8 : k)
 
 /** The part of the second-level cache that a block of rows of a may fill. */
 const blockBytes = 1 << 18

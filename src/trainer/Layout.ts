@@ -54,6 +54,9 @@ export const finished = `${control}/finished`
 /** The file with the `resume_step` that the run has already gone back to. Later resumes use the newest checkpoint. */
 export const resumed = `${control}/resumed`
 
+/** The file with the id of the run's model on a server of Tinker's protocol, so that a resumed run can unload it. */
+export const tinkerModel = `${control}/tinker_model`
+
 /* The validations */
 
 /** The folder into which the orchestrator writes validations, each in its own file. */
@@ -109,4 +112,6 @@ export const inCheckpoint = {
   moments: "moments.safetensors",
   /** The lengths of the run's scores and logs when the checkpoint was saved. */
   recorded: "recorded.json",
+  /** The address of the run's weights on a server of Tinker's protocol. Then there are neither weights nor moments. */
+  tinker: "tinker.json",
 } as const

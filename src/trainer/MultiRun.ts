@@ -51,9 +51,9 @@ const fromNamed = Effect.fnUntraced(function* (
   const options = yield* RunOptions
   const { settings, effective, from, ...read } = yield* readConfig({ config, baseDir, lines, options })
   const warnings = [...given, ...read.warnings]
-  const base = yield* Effect.mapError(openBaseModel(settings.model, { baseDir, seed: settings.seed }), ({ message }) =>
-    ConfigError.at(from, "model", message),
-  )
+  const { model, seed, trainer } = settings
+  const opening = openBaseModel(model, { baseDir, seed, onlyLanguage: trainer.type === "tinker" })
+  const base = yield* Effect.mapError(opening, ({ message }) => ConfigError.at(from, "model", message))
   yield* checkAll(
     sizeProblems(settings.trainer, base.decoder).map(([key, problem]) => ConfigError.at(from, key, problem)),
   )

@@ -61,6 +61,13 @@ export const openLanguage = Effect.fnUntraced(function* (
   return { tokenizer, eosIds, chat: ChatModel.make({ tokenizer, template }) }
 })
 
+interface OpenOptions {
+  readonly baseDir: string
+  readonly seed: number
+  /** Whether the weights of a folder are not needed, because they are on a server. */
+  readonly onlyLanguage?: boolean
+}
+
 /**
  * Opens the model of a config. `baseDir` is the folder that a relative path starts from, and `seed` draws the weights of
  * a model from scratch.
@@ -72,13 +79,13 @@ export const openLanguage = Effect.fnUntraced(function* (
  */
 export const openBaseModel = Effect.fnUntraced(function* (
   model: ModelSettings,
-  { baseDir, seed }: { readonly baseDir: string; readonly seed: number },
+  { baseDir, seed, onlyLanguage = false }: OpenOptions,
 ): Effect.fn.Return<BaseModel, LmDirectory.OpenError, FileSystem.FileSystem | Path.Path> {
   if (model.type === "folder") {
     const path = (yield* Path.Path).resolve(baseDir, model.path)
     const opened = yield* openFolder(path)
     const { decoder, tokenizer, eosIds, otherFiles, template } = opened
-    const weights = yield* opened.weights.readAll
+    const weights = onlyLanguage ? {} : yield* opened.weights.readAll
     const { bosId, padId, json } = opened.config
     const chat = ChatModel.make({ tokenizer, template })
     return { decoder, weights, tokenizer, chat, eosIds, bosId, padId, json, otherFiles, name: path }

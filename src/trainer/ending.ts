@@ -21,6 +21,7 @@ import { highest } from "../base/statistics/extremes.ts"
 interface Ending {
   readonly id: string
   readonly progress: Readonly<Progress>
+  /** The weights; none if they are on a server. */
   readonly weights: Readonly<Record<string, NamedArray>>
   readonly validations: ReadonlyArray<Pick<Validation, "step" | "scores">>
 }
@@ -41,7 +42,8 @@ export const readEnding = Effect.fnUntraced(function* (
       message: `${run.directory}: expected the checkpoint of its last step, found none`,
     })
   const { progress } = checkpoint
-  const { weights } = yield* runStateIn(checkpoint.parts)
+  const isOnServer = Object.hasOwn(checkpoint.parts, Layout.inCheckpoint.tinker)
+  const { weights } = isOnServer ? { weights: {} } : yield* runStateIn(checkpoint.parts)
   const validations = yield* validationsIn(folder, { after: -1, upTo: progress.step })
   return { id: run.id, progress, weights, validations }
 })

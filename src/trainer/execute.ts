@@ -5,7 +5,7 @@
  */
 import { Clock, Duration, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import type { Backend } from "../tensor/backend/Backend.ts"
-import type { ConfigError, DecodeOptions, Plain } from "../base/config/Config.ts"
+import type { ConfigError } from "../base/config/Config.ts"
 import type * as Lms from "../agents/lm/Lms.ts"
 import * as Adapter from "../decoder/huggingFace/Adapter.ts"
 import * as LmDirectory from "../decoder/huggingFace/LmDirectory.ts"
@@ -14,22 +14,17 @@ import { onDisk } from "../run/store/FileTree.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { derivedName } from "../run/identifier.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
-import { type RunEvent, validationOfTrainer } from "../run/record/RunEvent.ts"
 import * as Run from "../run/Run.ts"
 import { RunResult } from "../run/RunResult.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStore } from "../run/store/RunStore.ts"
-import { meanOf } from "../base/statistics/resampling.ts"
-import type { RunOptions } from "../run/RunOptions.ts"
 import { type BaseModel, modelToSave } from "./baseModel.ts"
 import { readEnding, resultOf } from "./ending.ts"
 import { checkEngine, startEngine } from "./engine/startEngine.ts"
 import * as Layout from "./Layout.ts"
-import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
-import { refuseMisfit, warningsOfAdded } from "./config/readConfig.ts"
 import { TrainerError } from "./TrainerError.ts"
-import { type Playing, playingInside, playingOutside } from "./orchestrator/playing.ts"
+import { playingInside, playingOutside } from "./orchestrator/playing.ts"
 import { isOver, refuseOtherModel, refuseUnreachable, writeRuns } from "./namedRuns.ts"
 import { checkPlacement, idleCluster, openPlacement } from "./placement/PlacedOrchestrators.ts"
 import { positionOf, progressIn, secondsBefore } from "./progress.ts"
@@ -37,43 +32,12 @@ import { rankParts } from "./ranks/rankParts.ts"
 import { checkReference, referencesFor } from "./reference/startReferences.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
 import { checkRanks, startRanks } from "./ranks/startRanks.ts"
-import { makeRunRecords } from "./records/RunRecords.ts"
-import { makeTokenRate } from "./tokenRate.ts"
-import { evictionMessage } from "./runs/eviction.ts"
-import { Runs } from "./runs/Runs.ts"
 import type { RunSlot } from "./runs/RunSlot.ts"
-import type { Progress } from "./runs/TrainedRun.ts"
 import type { TrainedModel } from "./trainer/TrainedModel.ts"
+import { trainOnServer } from "./tinker/remote/trainOnServer.ts"
 import { makeTrainer } from "./trainer/Trainer.ts"
+import { type Prepared, type State, type TrainerEvents, work } from "./work.ts"
 import { Broadcasts } from "./weights/Broadcasts.ts"
-
-/** A multi-run trainer whose config is checked and whose model is open. */
-interface Prepared {
-  readonly settings: MultiRunConfig
-  readonly base: BaseModel
-  /** The config with all defaults, which is saved as `config.yaml`. */
-  readonly effective: Plain
-  readonly population: Readonly<Record<string, string>>
-  /** Called with what identifies the run, before its folder is made. */
-  readonly onPlanned: RunOptions["onPlanned"]
-  /** The source of the config, for error messages, and the folder that relative paths start from. */
-  readonly from: DecodeOptions
-  readonly baseDir: string
-  /** Settings that are allowed, but probably a mistake. */
-  readonly warnings: ReadonlyArray<string>
-}
-
-/** The progress of the trainer. The runs are saved in their own folders, where a resumed trainer finds them. */
-interface State {
-  /** The progress of each run, including those that have left. */
-  readonly progress: Map<string, Readonly<Progress>>
-  /** The ids of the runs that have reached their last step. */
-  finished: ReadonlyArray<string>
-  /** The reasons why runs were not trained to the end. */
-  reasons: ReadonlyArray<string>
-  /** The number of updates of all runs that earlier processes made. */
-  readonly firstStep: number
-}
 
 export type MultiRunNeeds = RunStore | Recorder | Backend | Lms.LmNeeds | Scope.Scope
 
@@ -115,7 +79,7 @@ export const execute = Effect.fnUntraced(function* (
     }),
     loop: (state: State) =>
       Effect.mapError(
-        resumeLost(train(prepared, state), () => positionOf(state).step),
+        resumeLost(trainingOf(prepared)(prepared, state), () => positionOf(state).step),
         TrainerError.from,
       ),
     position: positionOf,
@@ -154,6 +118,9 @@ const baseInFolder = Effect.fnUntraced(function* ({ base, settings }: Prepared, 
   return { ...base, name: `${files.directory}/${Layout.base}` }
 })
 
+/** Returns the function that trains where the config says. */
+const trainingOf = ({ settings }: Prepared) => (settings.trainer.type === "tinker" ? trainOnServer : train)
+
 /** Builds the services of the trainer, and trains until all runs have ended. Saves all runs if it is interrupted. */
 const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const { files } = yield* CurrentRun
@@ -185,104 +152,20 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const { play, failed } = yield* openPlacement({ outputDirectory, deadlineSeconds })
   const playing =
     trainerEngine === undefined ? playingOutside(prepared, play) : playingInside(prepared, model, trainerEngine)
-  const untilOver = Effect.flatMap(playing, (parts) => work(prepared, state, model, parts))
+  const startReferences = yield* referencesFor(prepared)
+  const trainerOf = (events: TrainerEvents) =>
+    makeTrainer({
+      ...events,
+      model,
+      shape: settings.trainer,
+      seed: settings.seed,
+      ranks: settings.trainer.ranks,
+      rankDeadline: Duration.seconds(settings.trainer.rankDeadline),
+      ...(startReferences === undefined ? {} : { startReferences }),
+    })
+  const untilOver = Effect.flatMap(playing, (parts) => work(prepared, state, { playing: parts, trainerOf }))
   yield* Effect.raceAllFirst([Effect.provide(untilOver, ofMaster), untilLost, failed])
 }, Effect.scoped)
-
-const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, model: TrainedModel, playing: Playing) {
-  const { settings } = prepared
-  const runs = yield* Runs
-  const broadcasts = yield* Broadcasts
-  const context = yield* Effect.context<Lms.LmNeeds>()
-  const {
-    recording,
-    files: { directory },
-  } = yield* CurrentRun
-  const emit = (events: ReadonlyArray<RunEvent>) => recording.emit(events)
-  const warn = (message: string) => emit([{ _tag: "Warning", message }])
-  /** The scores of the last validation of each run. The trainer's own score is their mean, as in its result. */
-  const scores = new Map<string, ReadonlyArray<number>>()
-  const records = yield* makeRunRecords({
-    settings,
-    effective: prepared.effective,
-    validated: ({ id }, { step, scores: all }) => {
-      scores.set(id, all)
-      return emit([{ _tag: "Note", message: `${id}: validation after ${step} steps: ${meanOf(all).toFixed(3)}` }])
-    },
-    failed: ({ id }, message) => warn(`${id}: ${message}`),
-  })
-  const tokens = Effect.map(playing.generatedTokens, (generated) => ({ trained: positionOf(state).tokens, generated }))
-  const tokenRate = yield* makeTokenRate(yield* tokens)
-
-  const startReferences = yield* referencesFor(prepared)
-  const trainer = yield* makeTrainer({
-    model,
-    shape: settings.trainer,
-    seed: settings.seed,
-    ranks: settings.trainer.ranks,
-    rankDeadline: Duration.seconds(settings.trainer.rankDeadline),
-    publish: Effect.fnUntraced(function* (run) {
-      yield* playing.publish(run)
-      run.own.completed.reach(run.progress.step)
-    }),
-    records,
-    ...(startReferences === undefined ? {} : { startReferences }),
-    report: Effect.fnUntraced(function* ({ run, metrics }) {
-      yield* broadcasts.settled(run)
-      yield* records.updated(run, metrics)
-      state.progress.set(run.id, { ...run.progress })
-      const { step } = positionOf(state)
-      const { waiting } = yield* runs.status
-      const figures = {
-        "trainer/runs": runs.slots().length,
-        "trainer/waiting": waiting.length,
-        ...(scores.size === 0 ? {} : { [validationOfTrainer]: meanOf([...scores.values()].flat()) }),
-        ...(yield* tokenRate(yield* tokens)),
-      }
-      yield* emit([{ _tag: "UpdateApplied", step, update: step, metrics: figures }])
-    }),
-    afterTurn: (updated) => playing.afterTurn(updated, broadcasts, runs),
-  })
-  yield* runs.register({
-    unlocked: records.check,
-    validation: (run) => refuseMisfit(settings, run),
-    discovered: Effect.fnUntraced(function* (run) {
-      const { id, config } = run
-      const found = `${id}: found, with seed ${config.seed}; it is trained as soon as an index is free`
-      yield* emit([{ _tag: "Note", message: found }])
-      const warnings = yield* Effect.provideContext(warningsOfAdded(prepared, run), context)
-      yield* Effect.forEach(warnings, warn, { discard: true })
-    }),
-    invalid: ({ message }) => warn(message),
-    evicted: (run) => warn(evictionMessage(directory, run)),
-    vanished: ({ id }) => warn(`${id}: its folder was deleted or replaced, so it is not trained any more`),
-  })
-  yield* playing.register((run) =>
-    Effect.andThen(run.own.completed.await(run.config.maxSteps ?? Infinity), records.conclude(run)),
-  )
-  const training = Effect.forever(trainer.turn)
-  const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs, directory)).pipe(
-    Effect.onError(() => trainer.saveAll),
-  )
-  state.finished = finished
-  state.reasons = reasons
-}, Effect.scoped)
-
-/**
- * Waits until all runs have ended. Returns the ids of the finished runs, and the reasons why others were not trained to the
- * end. Fails if no run was finished.
- */
-const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"], directory: string) {
-  while (true) {
-    yield* Effect.sleep("50 millis")
-    const { evicted, invalid, finished, isSettled } = yield* runs.status
-    if (!isSettled || evicted.length + invalid.length + finished.length === 0) continue
-    const reasons = [...evicted.map((run) => evictionMessage(directory, run)), ...invalid.map(({ message }) => message)]
-    if (finished.length === 0)
-      return yield* new TrainerError({ message: `no run is left to train: ${reasons.join("; ")}` })
-    return { finished, reasons }
-  }
-})
 
 /** Returns the files of a run's weights: an adapter as peft writes it, or a model's folder. */
 const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>

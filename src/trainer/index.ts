@@ -21,3 +21,14 @@ export type { DiscoveredRun, Hook, Hooks, InvalidRun, RunChange, RunSlot } from 
 export type { Progress, TrainedRun } from "./runs/TrainedRun.ts"
 export { Store } from "./store/Store.ts"
 export { TrainerError } from "./TrainerError.ts"
+export {
+  type AdamParams,
+  type LossData,
+  type NewModel,
+  type SampleRequest,
+  type TinkerAddress,
+  TinkerClient,
+  type TinkerModel,
+  type TinkerSampler,
+} from "./tinker/client/TinkerClient.ts"
+export { TinkerError } from "./tinker/client/TinkerError.ts"

@@ -38,12 +38,14 @@ const configBefore = Effect.fnUntraced(function* (files: RunFiles) {
   return isPlain(tree) ? tree : undefined
 })
 
-/** Returns the settings on which the shapes and the first weights depend, so that a resumed trainer cannot change them. */
-const modelIn = (config: Plain) => ({
-  model: config.model,
-  seed: config.seed,
-  trainer: { lora: isPlain(config.trainer) ? config.trainer.lora : undefined },
-})
+/**
+ * Returns the settings on which the shapes, the first weights and their place depend, so that a resumed trainer cannot change
+ * them. Configs of earlier versions have no `type`.
+ */
+const modelIn = (config: Plain) => {
+  const { type = "local", lora } = isPlain(config.trainer) ? config.trainer : {}
+  return { model: config.model, seed: config.seed, trainer: { type, lora } }
+}
 
 /** Fails if the model, the adapters or the seed of a resumed trainer were changed. */
 export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: DecodedConfig, files: RunFiles) {

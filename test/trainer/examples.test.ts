@@ -47,7 +47,7 @@ const shortened = (name: string): ReadonlyArray<string> => {
 
 describe("examples of a multi-run trainer", () => {
   it("are the same in YAML and in code", async () => {
-    assert.sameMembers(names, ["calculator", "reverse-text", "tictactoe-self-play", "two-tasks"])
+    assert.sameMembers(names, ["calculator", "on-server", "reverse-text", "tictactoe-self-play", "two-tasks"])
     for (const name of names) {
       const { config }: { readonly config: unknown } = await import(`../../examples/trainer/${name}.ts`)
       assert.deepStrictEqual(await decoded(config), await decoded(parse(textOf(`${name}.yaml`))), name)
@@ -64,7 +64,8 @@ describe("examples of a multi-run trainer", () => {
     }
   })
 
-  for (const name of names) {
+  // `test/trainer/tinker/onServer.slow.test.ts` trains on a server.
+  for (const name of names.filter((one) => one !== "on-server")) {
     it(`${name} runs, imitates and learns from rewards`, { tags: "slow" }, () =>
       withFolder(async (folder) => {
         const command = [

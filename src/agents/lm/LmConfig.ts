@@ -28,7 +28,8 @@ import { type ChatMessage, LmRequest } from "./Chat.ts"
 /** The text that a run's files contain instead of an API key. As the value of `api_key`, it means that there is no key. */
 export const shownKey = shownSecret
 
-const Secret = Schema.String.pipe(
+/** The Schema of an API key. Files contain only the name of its environment variable. */
+export const Secret = Schema.String.pipe(
   Schema.decodeTo(Schema.Redacted(Schema.String), {
     decode: SchemaGetter.transform((key: string) => Redacted.make(key)),
     // Configs are saved in files, but keys must not be. `${NAME}` is saved, because a repeated run needs the name of the

@@ -18,7 +18,7 @@ export const isOfThisComputer = (address: string): boolean =>
  * address, asks only if the default server would get another environment variable than its own key.
  */
 export const permitAddress = (
-  { baseUrl, apiKey }: LmConfig,
+  { baseUrl, apiKey }: Pick<LmConfig, "baseUrl" | "apiKey">,
   destination: RequestDestination | undefined,
   from: ConfigOrigin,
 ): Effect.Effect<void, ConfigError> => {

@@ -35,7 +35,7 @@ import {
 } from "./ChatModel.ts"
 
 export interface EngineLmOptions {
-  readonly engine: EngineService
+  readonly engine: Pick<EngineService, "generate">
   readonly chat: ChatModel
   /** The base model or adapter for requests that name no model, or come from a config with `builtin:` or `decoder:`. */
   readonly model: string

@@ -19,6 +19,8 @@ export interface PackerOptions extends MicroBatchShape {
   /** The number of ranks, each of which gets one micro-batch of a pack. */
   readonly ranks: number
   readonly mixing: Mixing
+  /** Whether samples share the first tokens of their prompts in a window. @default true */
+  readonly sharePrompts?: boolean
   /** The token that fills padding, 0 by default. */
   readonly padId?: number
 }
@@ -62,10 +64,14 @@ interface Taken extends Unit {
 }
 
 /** Describes a sample for the placement in windows. */
-const itemOf = (run: number, sample: TrainingSample): Item => ({
+const itemOf = (
+  run: number,
+  sample: TrainingSample,
+  { sharePrompts = true }: Pick<PackerOptions, "sharePrompts">,
+): Item => ({
   run,
   tokens: sample.tokens,
-  prompt: promptLengthOf(sample),
+  prompt: sharePrompts ? promptLengthOf(sample) : 0,
 })
 
 /** Groups items into lists, one list for each window. */
@@ -108,7 +114,7 @@ export const unitsOf = (
   if (mixing === "many-runs") return all.map((one) => ({ samples: [one], tokens: one.sample.tokens.length }))
   const windows = byWindow(
     placeInWindows(
-      samples.map((sample) => itemOf(0, sample)),
+      samples.map((sample) => itemOf(0, sample, options)),
       options,
     ),
   )
@@ -131,7 +137,7 @@ const unitsOfPairs = (options: PackerOptions, all: ReadonlyArray<Omit<PlacedSamp
   for (let from = 0; from < all.length;) {
     const place = (count: number) =>
       placeInWindows(
-        all.slice(from, from + count).map(({ sample }) => itemOf(0, sample)),
+        all.slice(from, from + count).map(({ sample }) => itemOf(0, sample, options)),
         options,
       )
     const count = 2 * largestFitting((all.length - from) / 2, (pairs) => place(2 * pairs).windows <= rows)
@@ -169,11 +175,12 @@ export const available = (queue: Queue | undefined): ReadonlyArray<Unit> =>
  * Returns a function that estimates how many tokens the next unit of a run adds to a pack. It counts as if all samples of the
  * run were in one window. In several windows they share less, so `fitting` may find that fewer of them fit.
  */
-export const counting = ({ mixing, rows, width }: PackerOptions): ((unit: Unit) => number) => {
+export const counting = (options: PackerOptions): ((unit: Unit) => number) => {
+  const { mixing, rows, width } = options
   // In `one-run`, a unit is a whole micro-batch and fills a rank, however few tokens it has.
   if (mixing === "one-run") return () => rows * width
   const together = sharedPrompts<Item>()
-  return ({ samples: [{ sample }] }) => together.add(itemOf(0, sample))
+  return ({ samples: [{ sample }] }) => together.add(itemOf(0, sample, options))
 }
 
 /** The part of a packer's state on which the choice of the next units depends. */
@@ -217,7 +224,7 @@ const choose = ({ options, queues, position }: Choosing) => {
 /** Places the chosen samples in windows. */
 const placed = (options: PackerOptions, chosen: ReadonlyArray<Taken>) =>
   placeInWindows(
-    chosen.map(({ run, samples: [{ sample }] }) => itemOf(run, sample)),
+    chosen.map(({ run, samples: [{ sample }] }) => itemOf(run, sample, options)),
     options,
   )
 

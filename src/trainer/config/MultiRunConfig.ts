@@ -16,6 +16,7 @@ import { isPlain, type Plain } from "../../base/config/Config.ts"
 import { bounded, orDefault, positive, positiveBelow, runName, withDefault } from "../../base/config/fields.ts"
 import { projections, usualInitializerRange } from "../../decoder/networks/Decoder.ts"
 import { kindField } from "../../run/RunSpec.ts"
+import { Address, Secret } from "../../agents/lm/LmConfig.ts"
 import { OutputSettings } from "../../agents/training/RuntimeConfig.ts"
 import { Mixing } from "../batches/packUnits.ts"
 import { RankStore } from "../ranks/rankStore.ts"
@@ -79,6 +80,17 @@ const LoraSettings = Schema.Struct({
 })
 
 const TrainerSettings = Schema.Struct({
+  /**
+   * Where gradients are computed, and where the adapters are: in this process (`local`), or on a server of Tinker's protocol
+   * (`tinker`), which also generates.
+   */
+  type: withDefault(Schema.Literals(["local", "tinker"]), "local"),
+  /** The address of the server, such as `http://127.0.0.1:8000`; only with `type: tinker`. */
+  baseUrl: withDefault(Schema.NullOr(Address), null),
+  /** The environment variable with the server's key, written as `${NAME}`; only with `type: tinker`. null sends no key. */
+  apiKey: withDefault(Schema.NullOr(Secret), null),
+  /** The server's name of the model; only with `type: tinker`. null takes the name of the model's folder. */
+  baseModel: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
   /** The number of processes that compute gradients at the same time; it does not change the result. */
   ranks: withDefault(bounded("ranks"), 1),
   /** How the ranks exchange their gradients: by files, or through a Redis server. One rank needs neither. */
@@ -99,6 +111,8 @@ const TrainerSettings = Schema.Struct({
   width: withDefault(bounded("positions"), 256),
   /** The number of tokens of a block, which all belong to one run; it divides `width`. */
   block: withDefault(bounded("positions"), 32),
+  /** Whether samples share the first tokens of their prompts in a window. With `type: tinker`, they never do. */
+  sharePrompts: withDefault(Schema.Boolean, true),
   /**
    * Whether a micro-batch holds samples of one run, so that every run computes the same bits as if it were trained alone, or
    * of several runs.
@@ -114,7 +128,8 @@ const TrainerSettings = Schema.Struct({
   referenceThread: withDefault(Schema.NullOr(Schema.Boolean), null),
 })
 
-const InferenceSettings = Schema.Struct({
+/** The settings of the engine. */
+export const InferenceSettings = Schema.Struct({
   /** The numbers of answers for which a program is compiled; the largest is the most that are generated at once. */
   generating: withDefault(Schema.NonEmptyArray(bounded("tokenRows")), [1, 8, 64]),
   /** The numbers of prompts for which a program that reads a page of each is compiled. */

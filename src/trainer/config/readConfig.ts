@@ -15,7 +15,7 @@ import {
   placeOf,
 } from "../../base/config/Config.ts"
 import { withPlaces } from "../../base/config/places.ts"
-import { isOfThisComputer } from "../../agents/lm/addressTrust.ts"
+import { isOfThisComputer, permitAddress } from "../../agents/lm/addressTrust.ts"
 import { advantageEstimatorOf } from "../../rl/losses/Losses.ts"
 import { projections, projectionsOf } from "../../decoder/networks/Decoder.ts"
 import type { DecoderConfig } from "../../decoder/networks/DecoderConfig.ts"
@@ -26,6 +26,7 @@ import type { DiscoveredRun } from "../runs/RunSlot.ts"
 import { alphabetOf, lettersWarnings } from "./letters.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
 import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"
+import { serverProblems, serverRunProblems } from "./serverProblems.ts"
 import { openRunParts } from "./runParts.ts"
 
 /** A config that is not yet checked, and where it was read. */
@@ -53,15 +54,18 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
   const entries = Object.entries(settings.runs)
   const decoded = yield* Effect.forEach(entries, ([run, own]) => decodeRun(run, own, from))
   yield* checkAll([
-    ...trainerProblems(settings).map(([key, problem]) => ConfigError.at(from, key, problem)),
+    ...[...trainerProblems(settings), ...serverProblems(settings)].map(([key, problem]) =>
+      ConfigError.at(from, key, problem),
+    ),
     ...entries.flatMap(([run], at) => [
-      ...runProblems(settings, decoded[at]).map(([key, problem]) =>
+      ...allRunProblems(settings, decoded[at]).map(([key, problem]) =>
         ConfigError.at(from, `runs.${run}.${key}`, problem),
       ),
       openRunParts(decoded[at], { from: runPlace(run, from), baseDir, model: run }),
     ]),
   ])
   yield* permitStore(settings.trainer.store, from)
+  yield* permitAddress(settings.trainer, undefined, { ...from, prefix: ["trainer"] })
   const alphabet = alphabetOf(settings)
   const warnings = yield* Effect.forEach(alphabet === null ? [] : entries, ([run], at) =>
     openRunParts(decoded[at], { from: runPlace(run, from), baseDir, model: run }).pipe(
@@ -232,6 +236,12 @@ const runProblems = (
   return problems
 }
 
+/** Returns what in a run's config does not fit the trainer, wherever it trains. */
+const allRunProblems = (settings: MultiRunConfig, config: OrchestratorConfig): ReadonlyArray<Problem> => [
+  ...runProblems(settings, config),
+  ...serverRunProblems(settings, config),
+]
+
 /** The place of the config of a run that was added to the trainer's folder, for error messages. */
 const addedPlace = ({ directory }: Pick<DiscoveredRun, "directory">): DecodeOptions => ({
   source: `${directory}/${Layout.configs}`,
@@ -239,7 +249,7 @@ const addedPlace = ({ directory }: Pick<DiscoveredRun, "directory">): DecodeOpti
 
 /** Fails if the config of a run in the trainer's folder does not fit the trainer. */
 export const refuseMisfit = (settings: MultiRunConfig, run: DiscoveredRun): Effect.Effect<void, ConfigError> =>
-  checkAll(runProblems(settings, run.config).map(([key, problem]) => ConfigError.at(addedPlace(run), key, problem)))
+  checkAll(allRunProblems(settings, run.config).map(([key, problem]) => ConfigError.at(addedPlace(run), key, problem)))
 
 /**
  * Returns warnings about a run that was added to the folder of a running trainer. A run whose data sets cannot be opened gets

@@ -1,8 +1,7 @@
 /** Starts an orchestrator in this process for each run that is trained, and stops it when the run leaves. */
 import { Effect, References, type Scope } from "effect"
 import { isMachineFault } from "../../base/config/files.ts"
-import { Engine } from "../../decoder/inference/Engine.ts"
-import * as EngineLm from "../../decoder/engine/EngineLm.ts"
+import type { LmService } from "../../agents/lm/Lm.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import { onlyKnown } from "../../base/trust/Trust.ts"
 import type { BaseModel } from "../baseModel.ts"
@@ -24,20 +23,27 @@ export interface Prepared {
 
 type Parts = Omit<Orchestration, "run" | "awaitWeights">
 
+/** The models of the runs, which play their tasks. */
+interface RunPolicies {
+  readonly of: (run: DiscoveredRun) => LmService
+  /** Frees the model of a run that has left. */
+  readonly release: (run: RunSlot) => Effect.Effect<void>
+}
+
 /**
  * Registers the hooks that start and stop orchestrators. Calls `conclude` when a run has reached its last step and is
  * validated. If an orchestrator fails, its run is evicted.
  */
 export const registerOrchestrators = Effect.fnUntraced(function* (
   prepared: Prepared,
+  policies: RunPolicies,
   orchestrationOf: (run: RunSlot, parts: Parts) => Orchestration,
   conclude: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>,
 ) {
   const runs = yield* Runs
-  const engine = yield* Engine
   const fibers = yield* makeRunFibers
-  const context = yield* Effect.context<Engine | Lms.LmNeeds | Scope.Scope>()
-  const partsOf = (run: DiscoveredRun) => onlyKnown(Effect.provideContext(openRun(prepared, run), context))
+  const context = yield* Effect.context<Lms.LmNeeds | Scope.Scope>()
+  const partsOf = (run: DiscoveredRun) => onlyKnown(Effect.provideContext(openRun(prepared, policies, run), context))
   yield* runs.register({
     validation: (run) => Effect.asVoid(partsOf(run)),
     postCreation: Effect.fnUntraced(function* (run) {
@@ -70,20 +76,22 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
     }),
     deletion: Effect.fnUntraced(function* (run) {
       yield* fibers.stop(run)
-      if (prepared.settings.trainer.lora !== null) yield* Effect.ignore(engine.unloadAdapter(run.id))
+      yield* policies.release(run)
     }),
   })
 })
 
-/** Opens the agent and the data sets of a run; its model is in the trainer's engine. */
-const openRun = Effect.fnUntraced(function* ({ base, baseDir, settings }: Prepared, run: DiscoveredRun) {
-  const engine = yield* Engine
-  const { topP, topK, minP, stopTokenIds } = run.config.sampling
-  // Without adapters, the run trains the base model itself.
-  const model = settings.trainer.lora === null ? base.name : run.id
+/** Returns the name of a run's model: its id or, without adapters, the name of the base model, which it trains itself. */
+export const modelNameOf = ({ base, settings }: Pick<Prepared, "base" | "settings">, { id }: DiscoveredRun): string =>
+  settings.trainer.lora === null ? base.name : id
+
+/** Opens the agent and the data sets of a run. */
+const openRun = Effect.fnUntraced(function* (prepared: Prepared, policies: RunPolicies, run: DiscoveredRun) {
+  const { base, baseDir, settings } = prepared
+  const model = modelNameOf(prepared, run)
   const { trainer: sizes } = settings
-  const trainer = { base, sizes }
-  const parts = yield* openOrchestration(run, { language: base, baseDir, model, width: sizes.width, trainer })
-  const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
-  return { ...parts, policy: EngineLm.make({ engine, chat: base.chat, model, sampling }) } satisfies Parts
+  // If the weights are on a server, nothing can be computed with them here.
+  const trainer = sizes.type === "local" ? { trainer: { base, sizes } } : {}
+  const parts = yield* openOrchestration(run, { language: base, baseDir, model, width: sizes.width, ...trainer })
+  return { ...parts, policy: policies.of(run) } satisfies Parts
 })

@@ -3,7 +3,7 @@
  * trainer's engine; orchestrators in other processes ask inference servers, which read the weights from the runs' folders.
  */
 import { Effect, type Scope } from "effect"
-import { Engine } from "../../decoder/inference/Engine.ts"
+import * as EngineLm from "../../decoder/engine/EngineLm.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import { DataLoader } from "../batches/DataLoader.ts"
 import type { TrainerEngine } from "../engine/startEngine.ts"
@@ -15,7 +15,8 @@ import { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 import type { OwnWeights, TrainedModel } from "../trainer/TrainedModel.ts"
 import type { Broadcasts } from "../weights/Broadcasts.ts"
-import { type Prepared, registerOrchestrators } from "./orchestrators.ts"
+import type { DiscoveredRun } from "../runs/RunSlot.ts"
+import { modelNameOf, type Prepared, registerOrchestrators } from "./orchestrators.ts"
 
 type Conclude = (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
 
@@ -35,13 +36,21 @@ export interface Playing {
   readonly generatedTokens: Effect.Effect<number>
 }
 
+/** Makes the model of a run from something that generates. */
+export const policyOf = (prepared: Prepared, engine: EngineLm.EngineLmOptions["engine"], run: DiscoveredRun) => {
+  const { topP, topK, minP, stopTokenIds } = run.config.sampling
+  const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
+  return EngineLm.make({ engine, chat: prepared.base.chat, model: modelNameOf(prepared, run), sampling })
+}
+
 /** Connects the trainer with orchestrators in this process, which ask its engine. */
 export const playingInside = Effect.fnUntraced(function* (
   prepared: Prepared,
   model: TrainedModel,
   trainerEngine: TrainerEngine,
 ): Effect.fn.Return<Playing, never, Runs | DataLoader | Scope.Scope> {
-  const { gathering } = trainerEngine
+  const { gathering, engine } = trainerEngine
+  const hasAdapters = prepared.settings.trainer.lora !== null
   const { wake, ready } = yield* DataLoader
   gathering?.follow(ready)
   const loadWeights = yield* makeWeightLoads({
@@ -66,6 +75,10 @@ export const playingInside = Effect.fnUntraced(function* (
     register: (conclude) =>
       registerOrchestrators(
         prepared,
+        {
+          of: (run) => policyOf(prepared, engine, run),
+          release: ({ id }) => (hasAdapters ? Effect.ignore(engine.unloadAdapter(id)) : Effect.void),
+        },
         (run, parts) => ({
           run,
           ...parts,
@@ -75,7 +88,7 @@ export const playingInside = Effect.fnUntraced(function* (
           ownWeights: () => ownWeights.get(run),
         }),
         conclude,
-      ).pipe(Effect.provideService(Engine, trainerEngine.engine)),
+      ),
     generatedTokens: trainerEngine.generatedTokens,
   }
 })

@@ -33,16 +33,27 @@ interface RankParts<E, R> {
 
 /** Makes the parts of one rank. Except for `rank`, the options must be the same on all ranks. */
 export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R> => {
+  const { lora: sizes } = options.settings.trainer
+  const { decoder: config, weights } = options.base
+  const lora = sizes === null ? null : { shape: sizes, alpha: sizes.alpha }
+  const model = makeTrainedModel({ config, weights, lora, maxRuns: maxRunsOf(options.settings) })
+  return { model, services: rankServices(options) }
+}
+
+const maxRunsOf = ({ trainer: { lora, maxRuns } }: Pick<MultiRunConfig, "trainer">): number =>
+  lora === null ? 1 : maxRuns
+
+/** Makes the parts of one rank that do not need the weights of the model. */
+export const rankServices = <E, R>(
+  options: Omit<RankPartsOptions<E, R>, "base"> & { readonly base: Pick<BaseModel, "decoder"> },
+): RankParts<E, R>["services"] => {
   const { settings, base, outputDirectory, rank, store, waiting, pollInterval = 20 } = options
   const { trainer: sizes } = settings
-  const { decoder: config, weights } = base
-  const lora = sizes.lora === null ? null : { shape: sizes.lora, alpha: sizes.lora.alpha }
-  const maxRuns = sizes.lora === null ? 1 : sizes.maxRuns
+  const maxRuns = maxRunsOf(settings)
   const rankDeadline = Duration.seconds(sizes.rankDeadline)
-  const model = makeTrainedModel({ config, weights, lora, maxRuns })
   const loader = DataLoader.layer({
     ...sizes,
-    vocabSize: config.vocabSize,
+    vocabSize: base.decoder.vocabSize,
     timeout: 0,
     pollInterval,
     syncInterval: 200,
@@ -57,6 +68,5 @@ export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R
     rankDeadline,
     pollInterval: "200 millis",
   })
-  const services = loader.pipe(Layer.provideMerge(runs), Layer.provideMerge(store))
-  return { model, services }
+  return loader.pipe(Layer.provideMerge(runs), Layer.provideMerge(store))
 }

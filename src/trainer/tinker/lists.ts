@@ -19,7 +19,7 @@ import {
   writeInfo,
 } from "./checkpoints.ts"
 import { findSampler, type TinkerRequest } from "./handlers.ts"
-import { TimeToLive, WeightsInfo } from "./jsonBodies.ts"
+import { TimeToLive, WeightsInfo } from "./wire/requests.ts"
 import { checkpoints } from "../Layout.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { checkOwner } from "./performing.ts"

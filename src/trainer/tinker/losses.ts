@@ -2,14 +2,14 @@
 import { Effect } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import { badRequest } from "../../decoder/serve/ApiError.ts"
-import type { LossOutput, Outcome } from "./answers.ts"
 import { failedBy } from "./answers.ts"
 import { rowOf } from "./AdapterInTraining.ts"
 import { checkLossRequest, DatumProblem, type Datum, type LossRequest } from "./Datum.ts"
 import { lossOfToken } from "./lossFunctions.ts"
-import type { AddressedLossRequest } from "./protobufBodies.ts"
 import { clientOf, type TinkerModel, type TinkerState } from "./TinkerState.ts"
 import { placeData } from "./windows.ts"
+import type { LossOutput, Outcome } from "./wire/outcomes.ts"
+import type { AddressedLossRequest } from "./wire/protobuf.ts"
 
 /** Sums up the loss of an example, from the log-probabilities of its targets. */
 const lossOf = ({ loss, beta }: LossRequest, { columns }: Datum, logProbabilities: Float32Array): number => {

@@ -15,7 +15,7 @@ import { parsedJson, prettyJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import type { FileTree } from "../../run/store/FileTree.ts"
 import { RunStoreError } from "../../run/store/RunStoreError.ts"
-import { Outcome } from "./answers.ts"
+import { Outcome } from "./wire/outcomes.ts"
 import { stateFile } from "./AdapterInTraining.ts"
 
 export const ModelRecord = Schema.Struct({

@@ -8,7 +8,7 @@ import * as Decoder from "../../decoder/networks/Decoder.ts"
 import { ApiError, badRequest } from "../../decoder/serve/ApiError.ts"
 import { failedBy, notFound } from "./answers.ts"
 import { isOfAttention, makeAdapter, restoreState } from "./AdapterInTraining.ts"
-import type { CreateModel } from "./jsonBodies.ts"
+import { type CreateModel, metadataKey } from "./wire/requests.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { performAll } from "./performing.ts"
 import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "./TinkerState.ts"
@@ -18,7 +18,9 @@ export const openModel = Effect.fnUntraced(function* (state: TinkerState, record
   const { base, shape, files, models, scope } = state
   const { id, rank, trains_attention, trains_mlp } = record
   const choice = { rank, trainsAttention: trains_attention, trainsMlp: trains_mlp }
-  const adapter = makeAdapter(base.decoder, shape, choice, stream(record.seed, "adapter"))
+  const named = record.user_metadata?.[metadataKey]
+  const path = typeof named === "string" ? ["adapter", named] : ["adapter"]
+  const adapter = makeAdapter(base.decoder, shape, choice, stream(record.seed, ...path))
   const saved = yield* ModelFiles.readState(files, id)
   if (saved !== undefined) yield* restoreState(adapter, saved.bytes, { steps: saved.progress.steps, moments: true })
   const lastSeq = saved?.progress.last_seq ?? 0

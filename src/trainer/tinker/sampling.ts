@@ -4,12 +4,13 @@ import { attempt } from "../../base/config/attempt.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import { ApiError, badRequest, fromEngine } from "../../decoder/serve/ApiError.ts"
 import { EngineError } from "../../decoder/inference/EngineError.ts"
-import { failedBy, type Outcome, outcomeOfRefusal, type SampleOutput } from "./answers.ts"
+import { failedBy, outcomeOfRefusal } from "./answers.ts"
 import { placeOf } from "./checkpoints.ts"
 import { checkTokens, DatumProblem } from "./Datum.ts"
-import { type Sample, tokensOf } from "./jsonBodies.ts"
 import type { LoadedSampler } from "./Samplers.ts"
 import type { TinkerState } from "./TinkerState.ts"
+import type { Outcome, SampleOutput } from "./wire/outcomes.ts"
+import { type Sample, tokensOf } from "./wire/requests.ts"
 import { placeData } from "./windows.ts"
 
 /** A request to sample, whose weights are known. */
@@ -59,7 +60,10 @@ const samplingOf = ({ sampling_params: params }: typeof Sample.Type) => {
 const seedsOf = ({ seed }: TinkerState, { body, seedPath }: SampleRequest): ReadonlyArray<number> => {
   const given = body.sampling_params.seed ?? null
   const random = given === null ? stream(seed, "sample", seedPath) : stream(given, "sample")
-  return Array.from({ length: body.num_samples ?? 1 }, (_, index) => random.uint32At(index))
+  // The first sample has the seed of the request itself, as an answer by OpenAI's protocol has.
+  return Array.from({ length: body.num_samples ?? 1 }, (_, index) =>
+    given !== null && index === 0 ? given : random.uint32At(index),
+  )
 }
 
 /** Computes the log-probability of each token of a prompt except the first. */

@@ -14,8 +14,10 @@
  * ```
  */
 import { type Duration, Effect, type FileSystem, type Path, Result, Scope } from "effect"
-import { Backend, type BackendError, type Compiling } from "../../tensor/backend/Backend.ts"
-import { meanMetrics } from "../../rl/losses/Losses.ts"
+import { Backend, type Compiling } from "../../tensor/backend/Backend.ts"
+import { attempt } from "../../base/config/attempt.ts"
+import { stream } from "../../base/rng/Rng.ts"
+import { EngineError } from "../../decoder/inference/EngineError.ts"
 import { DataLoader, type Turn } from "../batches/DataLoader.ts"
 import { makeMicroBatch, type MicroBatch } from "../batches/MicroBatch.ts"
 import { countTurn } from "../batches/Turn.ts"
@@ -25,26 +27,19 @@ import type { StepOutcome } from "../optimisers/MultiLoRAOptimizer.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { References } from "../reference/references.ts"
 import type { RunRecords } from "../records/RunRecords.ts"
-import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
+import type { RunSlot } from "../runs/RunSlot.ts"
 import { Store } from "../store/Store.ts"
+import { checkpointParts, runStateIn } from "./checkpointParts.ts"
+import { conclude, publishLast, registerRuns, saveAll, type Updated } from "./concluding.ts"
 import { decodeGradients, encodeGradients } from "./gradientMessage.ts"
 import type { GradientProgram, GradientShape } from "./gradientProgram.ts"
 import { type ObjectivePrograms, prepareReferences, readyProgram, referencesOf } from "./objectivePrograms.ts"
 import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
-import { beginRun, endRun, repairRun, saveRun, tidyRun, type TrainedRuns } from "./trainedRuns.ts"
+import type { RunWeights, TrainedRuns } from "./trainedRuns.ts"
 import type { TrainerError } from "../TrainerError.ts"
 
-/** Describes one update of a run. */
-interface Updated {
-  readonly run: RunSlot
-  /** The number of updates of the run, including this one. */
-  readonly step: number
-  /** The loss, the learning rate, the norm of the gradient, and the metrics of the objective. */
-  readonly metrics: Readonly<Record<string, number>>
-}
-
-interface TrainerOptions {
+export interface TrainerOptions {
   readonly model: TrainedModel
   /** The size of micro-batches, as the `DataLoader` packs them. */
   readonly shape: Pick<GradientShape, "rows" | "width" | "block" | "mixing">
@@ -69,7 +64,7 @@ interface TrainerOptions {
   readonly afterTurn?: (updated: ReadonlyArray<RunSlot>) => Effect.Effect<unknown>
 }
 
-interface Trainer {
+export interface Trainer {
   /** Waits for the next turn, and trains on it. An interruption never separates a run's update from its progress. */
   readonly turn: Effect.Effect<void, TrainerError | Effect.Error<Compiling<never>>>
   /** Saves a checkpoint of each run at its last complete step. Call it when the process ends. */
@@ -90,21 +85,24 @@ interface TrainerState {
   readonly scratch: MicroBatch
 }
 
-/** Registers the hooks that begin, record and end runs. */
-const registerRuns = Effect.fnUntraced(function* (runs: Runs["Service"], trained: TrainedRuns) {
-  const { records } = trained
-  yield* runs.register({
-    discovered: (run) => repairRun(trained, run),
-    creation: (run) => beginRun(trained, run),
-    deletion: (run) => endRun(trained, run),
-  })
-  if (!runs.isMaster) return
-  if (records !== undefined)
-    yield* runs.register({
-      creation: (run) => records.begin(run, run.own.training?.recorded),
-      deletion: records.end,
-    })
-  yield* runs.register({ creation: tidyRun })
+/** Returns the weights of this process. `optimizerOf` returns the optimisers, which are made after the hooks of the runs. */
+const localWeights = (
+  { model, seed }: Pick<TrainerOptions, "model" | "seed">,
+  optimizerOf: () => MultiLoRAOptimizer.MultiLoRAOptimizer,
+): RunWeights => ({
+  begin: Effect.fnUntraced(function* ({ index, id, config }, files) {
+    const state = files === undefined ? undefined : yield* runStateIn(files)
+    yield* attempt(() => {
+      if (state === undefined) model.begin(index, config.lora, stream(seed, "adapter", id))
+      else model.load(index, config.lora, state.weights)
+    }, EngineError)
+    return state?.moments
+  }),
+  files: (run) =>
+    Effect.map(optimizerOf().stateDictOf(run), (moments) =>
+      checkpointParts({ weights: model.stateDictOf(run.index), moments }),
+    ),
+  end: ({ index }) => Effect.sync(() => model.end(index)),
 })
 
 /** Registers the hook that loads the optimiser's moments of a new run and publishes its first weights. */
@@ -129,9 +127,10 @@ export const makeTrainer = Effect.fnUntraced(function* (
   const { model, shape, seed, records, startReferences } = options
   const runs = yield* Runs
   const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const trained: TrainedRuns = { isMaster: runs.isMaster, model, seed, records, files }
+  const weights = localWeights({ model, seed }, () => optimizer)
+  const trained: TrainedRuns = { isMaster: runs.isMaster, weights, records, files }
   yield* registerRuns(runs, trained)
-  const optimizer = yield* MultiLoRAOptimizer.make({
+  const optimizer: MultiLoRAOptimizer.MultiLoRAOptimizer = yield* MultiLoRAOptimizer.make({
     runs,
     parametersOf: ({ index }) => model.namedParametersOf(index),
   })
@@ -148,7 +147,7 @@ export const makeTrainer = Effect.fnUntraced(function* (
     scratch: makeMicroBatch({ ...shape, maxRuns: runs.maxRuns }),
   }
   yield* registerFirstWeights(state)
-  return { turn: trainTurn(state), saveAll: Effect.suspend(() => saveAll(state)) }
+  return { turn: trainTurn(state), saveAll: saveAll(runs, trained) }
 })
 
 /** Waits for the next turn, and trains on it. */
@@ -233,27 +232,6 @@ const accumulate = (state: TrainerState, shares: Turn["shares"], gradients: Read
   }
 }
 
-/** Ends the step of a run after its update: reports it, and saves a checkpoint if one is due. */
-const conclude = Effect.fnUntraced(function* (
-  { runs, trained, optimizer, options }: TrainerState,
-  run: RunSlot,
-  figures: Readonly<Record<string, number>>,
-) {
-  const { progress, config, own } = run
-  const { training } = own
-  if (training === undefined) return
-  training.boundary = { ...progress }
-  const metrics = { ...figures, "losses/loss": training.loss, ...meanMetrics(training.sums) }
-  training.loss = 0
-  training.sums = { tokens: 0 }
-  yield* options.report({ run, step: progress.step, metrics })
-  const { every } = config.checkpoint
-  if (isAtEnd(run) || (every > 0 && progress.step % every === 0)) yield* saveRun(trained, optimizer, run)
-  // The last weights are published later, at the end of `apply`: publishing them ends the run, so all files of the last step
-  // must be written before.
-  if (runs.isMaster && !isAtEnd(run)) yield* options.publish(run)
-})
-
 /** Ends the step of each run whose optimiser made a step, and returns the updated runs. A run that fails is evicted. */
 const concludeAll = Effect.fnUntraced(function* (state: TrainerState, outcomes: ReadonlyArray<StepOutcome>) {
   const updated: Array<RunSlot> = []
@@ -263,7 +241,7 @@ const concludeAll = Effect.fnUntraced(function* (state: TrainerState, outcomes: 
       outcome._tag === "Failed"
         ? outcome.error
         : yield* Effect.match(
-            conclude(state, slot, {
+            conclude({ ...state.options, isMaster: state.runs.isMaster, trained: state.trained }, slot, {
               "charts/learning_rate": outcome.learningRate,
               "losses/gradient_norm": outcome.gradientNorm,
             }),
@@ -294,18 +272,6 @@ const apply = Effect.fnUntraced(function* (
   options.model.touch()
   const updated = yield* concludeAll(state, outcomes)
   yield* options.afterTurn?.(updated) ?? Effect.void
-  for (const run of runs.isMaster ? updated.filter(isAtEnd) : [])
-    yield* Effect.catch(options.publish(run), (error) => runs.fail(run.index, error))
+  yield* publishLast(runs, updated, options.publish)
   for (const run of ready) run.readyToUpdate = false
 })
-
-/** Saves a checkpoint of each run. A failure is only logged, so that the other runs are saved. */
-const saveAll = ({ runs, trained, optimizer }: TrainerState) =>
-  Effect.forEach(
-    runs.slots(),
-    (run) =>
-      Effect.catch(saveRun(trained, optimizer, run), (error: BackendError | { readonly message: string }) =>
-        Effect.logWarning(`${run.id}: its checkpoint cannot be saved: ${error.message}`),
-      ),
-    { discard: true },
-  )

@@ -32,7 +32,10 @@ export const runStateIn = (parts: Readonly<Record<string, Uint8Array>>): Effect.
 const arraysIn = (parts: Readonly<Record<string, Uint8Array>>, file: string) =>
   Effect.gen(function* () {
     const refuse = (problem: string) => TrainerError.at(file, problem)
-    if (!Object.hasOwn(parts, file)) return yield* refuse("the file is missing")
+    if (!Object.hasOwn(parts, file))
+      return yield* Object.hasOwn(parts, inCheckpoint.tinker)
+        ? TrainerError.at(inCheckpoint.tinker, "the weights are on a server; this file has their address")
+        : refuse("the file is missing")
     const tensors = yield* Effect.mapError(
       attempt(() => Safetensors.decode(parts[file]), FormatError),
       ({ message }) => refuse(message),

@@ -78,7 +78,7 @@ export interface GradientProgram {
 }
 
 /** Maps the inputs of the program that an objective needs to the arrays of a micro-batch. */
-const columnArrays = {
+export const columnArrays = {
   advantage_t: "advantages",
   inferenceLogProbability_t: "logprobs",
   sequence_t: "sequences",

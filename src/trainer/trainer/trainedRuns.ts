@@ -1,27 +1,38 @@
 /** Begins, saves and ends the runs that a trainer trains: their folders, their adapters and their checkpoints. */
 import { type Context, Effect, type FileSystem, type Path } from "effect"
-import { attempt } from "../../base/config/attempt.ts"
-import { stream } from "../../base/rng/Rng.ts"
-import { EngineError } from "../../decoder/inference/EngineError.ts"
 import { removeAfter, removeUnreachable } from "../batches/rolloutFiles.ts"
 import * as Layout from "../Layout.ts"
 import { retried } from "../machine.ts"
-import type { MultiLoRAOptimizer } from "../optimisers/MultiLoRAOptimizer.ts"
 import type { RunRecords } from "../records/RunRecords.ts"
 import { openRunFolder } from "../runs/guardedFolder.ts"
 import type { DiscoveredRun, RunSlot } from "../runs/RunSlot.ts"
 import { removeOlder } from "../runs/stepFolders.ts"
 import type { RunTraining } from "../runs/TrainedRun.ts"
 import { goBackTo, loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../weights/checkpoints.ts"
-import { checkpointParts, runStateIn } from "./checkpointParts.ts"
-import type { TrainedModel } from "./TrainedModel.ts"
+import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
+
+type Problem = { readonly message: string }
+
+/** The files of a checkpoint by name. */
+type CheckpointFiles = Readonly<Record<string, Uint8Array>>
+
+/** The weights of runs, in this process or on a server. */
+export interface RunWeights {
+  /**
+   * Gives a run the weights of a checkpoint's files; undefined for new weights. Returns the moments for its optimiser, if the
+   * optimiser works in this process.
+   */
+  readonly begin: (run: RunSlot, files: CheckpointFiles | undefined) => Effect.Effect<NamedTensors | undefined, Problem>
+  /** Returns the files of a checkpoint that hold the current weights and the state of the optimiser, or name their place. */
+  readonly files: (run: RunSlot) => Effect.Effect<CheckpointFiles, Problem>
+  /** Removes the weights of a run. */
+  readonly end: (run: RunSlot) => Effect.Effect<void>
+}
 
 /** The runs of a trainer, and what is needed to begin and save them. */
 export interface TrainedRuns {
   readonly isMaster: boolean
-  readonly model: TrainedModel
-  /** The seed of new adapters, which are drawn by the ids of their runs. */
-  readonly seed: number
+  readonly weights: RunWeights
   readonly records: Pick<RunRecords, "check" | "begin" | "moment" | "end"> | undefined
   readonly files: Context.Context<FileSystem.FileSystem | Path.Path>
 }
@@ -37,22 +48,18 @@ export const repairRun = Effect.fnUntraced(function* (trained: TrainedRuns, run:
  * weights.
  */
 export const beginRun = Effect.fnUntraced(function* (trained: TrainedRuns, run: RunSlot) {
-  const { model, seed, records } = trained
-  const { index, id, config, progress, own } = run
+  const { weights, records } = trained
+  const { config, progress, own } = run
   const { folder } = own
   // Another process may have locked the run since it was found. The lock itself needs what the checkpoint says.
   if (records !== undefined) yield* records.check(run)
   const checkpoint = yield* loadCheckpoint(folder, config.resumeStep)
-  const state = checkpoint === undefined ? undefined : yield* runStateIn(checkpoint.parts)
   Object.assign(progress, checkpoint?.progress ?? { step: 0, totalTokens: 0, totalSamples: 0 })
-  yield* attempt(() => {
-    if (state === undefined) model.begin(index, config.lora, stream(seed, "adapter", id))
-    else model.load(index, config.lora, state.weights)
-  }, EngineError)
+  const moments = yield* weights.begin(run, checkpoint?.parts)
   const backAt = config.resumeStep === -1 ? null : progress.step
   const saved = checkpoint === undefined ? -1 : progress.step
   const fresh = { recorded: checkpoint?.parts[Layout.inCheckpoint.recorded], loss: 0, sums: { tokens: 0 } }
-  own.training = { boundary: { ...progress }, saved, backAt, moments: state?.moments, ...fresh }
+  own.training = { boundary: { ...progress }, saved, backAt, moments, ...fresh }
 })
 
 /** Removes checkpoints and samples of a run that are not needed any more; on the master, which has locked the run. */
@@ -65,10 +72,10 @@ export const tidyRun = Effect.fnUntraced(function* ({ config, own: { folder, tra
 })
 
 /** Ends a run: removes its weights. */
-export const endRun = ({ model }: TrainedRuns, { index, own }: RunSlot): Effect.Effect<void> =>
-  Effect.sync(() => {
-    own.training = undefined
-    model.end(index)
+export const endRun = ({ weights }: TrainedRuns, run: RunSlot): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    run.own.training = undefined
+    return weights.end(run)
   })
 
 /** Removes samples that no future resume needs. The checkpoint is complete, so a failure is only logged. */
@@ -83,17 +90,10 @@ const removeTrained = ({ id, config: { rollouts }, own: { folder } }: RunSlot, {
  * Saves a checkpoint of a run at its last complete step, unless it exists already. Does nothing on ranks other than the
  * master.
  */
-export const saveRun = Effect.fnUntraced(function* (
-  { isMaster, model, records }: TrainedRuns,
-  optimizer: MultiLoRAOptimizer,
-  run: RunSlot,
-) {
-  const {
-    index,
-    own: { folder, training },
-  } = run
+export const saveRun = Effect.fnUntraced(function* ({ isMaster, weights, records }: TrainedRuns, run: RunSlot) {
+  const { folder, training } = run.own
   if (!isMaster || training === undefined || training.saved === training.boundary.step) return
-  const state = { weights: model.stateDictOf(index), moments: yield* optimizer.stateDictOf(run) }
+  const state = yield* weights.files(run)
   const moment = yield* records?.moment(run) ?? Effect.undefined
   const recorded: Record<string, Uint8Array> = moment === undefined ? {} : { [Layout.inCheckpoint.recorded]: moment }
   if (training.backAt !== null) yield* goBackTo(folder, training.backAt)
@@ -102,7 +102,7 @@ export const saveRun = Effect.fnUntraced(function* (
     `${run.id}: its checkpoint`,
     saveCheckpoint(folder, {
       progress: training.boundary,
-      parts: { ...checkpointParts(state), ...recorded },
+      parts: { ...state, ...recorded },
       keep: run.config.checkpoint.keep,
     }),
   )

@@ -21,37 +21,44 @@ export const rank = 4
 const maxLength = 32
 export const vocabulary = "abcd"
 
-/** Opens the model and its engine, which all servers of a test file share. */
-const open = (scope: Scope.Scope) =>
+const usualModel = {
+  type: "scratch",
+  hiddenSize: 8,
+  layers: 1,
+  heads: 2,
+  maxPositions: maxLength,
+  intermediateSize: 8,
+  initializerRange: 0.2,
+  tokenizer: { alphabet: vocabulary, template: null },
+} as const
+
+interface Served {
+  readonly model: Parameters<typeof openBaseModel>[0]
+  readonly rank: number
+  readonly maxLength: number
+  /** The number of adapters for which the engine has room. Those of stopped servers stay loaded. */
+  readonly adapters: number
+}
+
+/** Opens a model and its engine, which all servers of a test file share. */
+export const openServed = (scope: Scope.Scope, { model, rank, maxLength, adapters }: Served) =>
   Effect.gen(function* () {
-    const base = yield* openBaseModel(
-      {
-        type: "scratch",
-        hiddenSize: 8,
-        layers: 1,
-        heads: 2,
-        maxPositions: maxLength,
-        intermediateSize: 8,
-        initializerRange: 0.2,
-        tokenizer: { alphabet: vocabulary, template: null },
-      },
-      { baseDir: ".", seed: 1 },
-    )
+    const base = yield* openBaseModel(model, { baseDir: ".", seed: 1 })
     const shape = { rank, targets: Decoder.projections }
     const engine = yield* decoderEngine(
       { ...base, name: "base" },
-      { slots: 4, maxLength, adapters: { slots: 2, shape } },
+      { slots: 4, maxLength, adapters: { slots: adapters, shape } },
     )
     const programs = yield* makeTrainingPrograms({ config: base.decoder, weights: base.weights, shape, maxLength })
     return { base, engine, programs, backend: Context.get(yield* Layer.build(Wasm.layer), Backend) }
   }).pipe(Effect.provide(Wasm.layer), Effect.provide(disk), Scope.provide(scope), Effect.runPromise)
 
 /** Test files of one process share this module, so it opens the model again after a file has closed it. */
-let opened: { readonly scope: Scope.Closeable; readonly model: ReturnType<typeof open> } | undefined
-const shared = (): ReturnType<typeof open> => {
+let opened: { readonly scope: Scope.Closeable; readonly model: ReturnType<typeof openServed> } | undefined
+const shared = (): ReturnType<typeof openServed> => {
   if (opened === undefined) {
     const scope = Effect.runSync(Scope.make())
-    opened = { scope, model: open(scope) }
+    opened = { scope, model: openServed(scope, { model: usualModel, rank, maxLength, adapters: 2 }) }
   }
   return opened.model
 }
@@ -101,8 +108,9 @@ export const startTinker = async (
   folder: string,
   { keys = {}, ...options }: Options = {},
   changed: (files: FileTree) => FileTree = (files) => files,
+  served: ReturnType<typeof openServed> = shared(),
 ): Promise<TinkerClient> => {
-  const { base, engine, programs, backend } = await shared()
+  const { base, engine, programs, backend } = await served
   const own = Effect.runSync(Scope.make())
   const logged: Array<string> = []
   const server = createServer()

@@ -119,7 +119,7 @@ export const retryAfterOf = (
   return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000)
 }
 
-const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpClientError): LmError => {
+export const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpClientError): LmError => {
   if (reason._tag !== "TransportError") {
     return failure(server, "rejected", `${shown(url)}: the request cannot be sent: ${reason.message}`)
   }
@@ -168,7 +168,7 @@ export const answered = (
 export const broken = (server: Server, problem: string): LmError =>
   failureAt(server, "unavailable", ` stopped in the middle of its answer: ${problem}`)
 
-const timedOut = (server: Server): LmError =>
+export const timedOut = (server: Server): LmError =>
   failureAt(server, "unavailable", ` did not finish its answer within ${server.timeoutS} s (timeout_s)`)
 
 const brokenBy = (server: Server) => (error: HttpClientError.HttpClientError) =>
@@ -224,7 +224,7 @@ const textOf = (server: Server) => {
  * Returns the address of a path at a server. A `path` that begins with `/` replaces the path of the server's address; any
  * other path is appended to it.
  */
-const urlOf = ({ baseUrl }: Server, path: string): URL => {
+export const urlOf = ({ baseUrl }: Server, path: string): URL => {
   const url = new URL(baseUrl)
   url.pathname = path.startsWith("/") ? path : `${url.pathname}/${path}`
   return url
@@ -243,7 +243,7 @@ const posting = (
     "application/json",
   )
 
-const withKey = ({ key, keyHeader }: Server, request: HttpClientRequest.HttpClientRequest) => {
+export const withKey = ({ key, keyHeader }: Server, request: HttpClientRequest.HttpClientRequest) => {
   if (key === null) return request
   return keyHeader === "authorization"
     ? HttpClientRequest.bearerToken(request, key.secret)
@@ -258,7 +258,7 @@ const passedTrace = Effect.gen(function* () {
 })
 
 /** Returns the context in which requests are sent. */
-const requestContext = (context: Context.Context<never>): Context.Context<never> => {
+export const requestContext = (context: Context.Context<never>): Context.Context<never> => {
   const init = Option.getOrUndefined(Context.getOption(context, FetchHttpClient.RequestInit))
   const hasTracer = Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer
   const isDisabled = Context.get(context, HttpClient.TracerDisabledWhen)
@@ -317,7 +317,7 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
 }
 
 /** Reads the whole body of an answer. A stream costs more, so only a body of unknown length is read as one. */
-const bytesOf = (
+export const bytesOf = (
   server: Server,
   response: HttpClientResponse.HttpClientResponse,
 ): Effect.Effect<Uint8Array, LmError> => {

@@ -1,10 +1,10 @@
-/** Declares the JSON requests of Tinker's protocol. Unknown keys are ignored, as newer clients may send more. */
-import { Effect, Schema } from "effect"
-import { naturalInt, positiveInt } from "../../base/config/fields.ts"
-import type { ApiError } from "../../decoder/serve/ApiError.ts"
-import { decoderOf } from "./answers.ts"
-import type { RawDatum, RequestTensor } from "./Datum.ts"
-import type { AddressedLossRequest } from "./protobufBodies.ts"
+/**
+ * Declares the JSON requests of Tinker's protocol, which the server decodes and the client encodes. Unknown keys are ignored, as
+ * newer clients may send more.
+ */
+import { Schema } from "effect"
+import { naturalInt, positiveInt } from "../../../base/config/fields.ts"
+import type { RawDatum } from "../Datum.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const unit = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
@@ -24,6 +24,12 @@ const Metadata = optional(
     ),
   ),
 )
+
+/**
+ * The key of a model's metadata that names its adapter. Models with the same seed and other names begin with other adapters, which
+ * are those of a trainer's runs with these ids.
+ */
+export const metadataKey = "effect_rl_run"
 
 /** The longest life of a checkpoint in seconds, about 30 years. */
 const longestLife = 1e9
@@ -50,55 +56,24 @@ export const tokensOf = ({ chunks }: typeof ModelInput.Type): RawDatum["tokens"]
   return chunks.length === 1 ? (chunks[0].tokens ?? []) : chunks.flatMap(({ tokens }) => tokens ?? [])
 }
 
-const Tensor = Schema.Struct({
+/** Numbers of an example, one for each token. */
+export const Tensor = Schema.Struct({
   data: Numbers,
   shape: optional(Schema.Array(naturalInt)),
   sparse_crow_indices: optional(Numbers),
 })
 
-const LossInput = Schema.Struct({
+export const LossInput = Schema.Struct({
   data: Schema.Array(Schema.Struct({ model_input: ModelInput, loss_fn_inputs: Schema.Record(Schema.String, Tensor) })),
   loss_fn: Schema.String,
   loss_fn_config: optional(Schema.Record(Schema.String, Schema.Number)),
 })
 
-const LossBody = Schema.Struct({
+export const LossBody = Schema.Struct({
   model_id: Name,
   seq_id: seqId,
   forward_backward_input: optional(LossInput),
   forward_input: optional(LossInput),
-})
-
-const decodeLossBody = decoderOf(LossBody)
-const decodeInput = decoderOf(LossInput)
-
-const tensorOf = ({ data, shape, sparse_crow_indices }: typeof Tensor.Type): RequestTensor => ({
-  data,
-  shape: shape ?? null,
-  isSparse: (sparse_crow_indices ?? null) !== null,
-})
-
-/** Decodes a JSON request to compute a loss. */
-export const lossRequestOf = Effect.fnUntraced(function* (
-  body: unknown,
-  { forwardOnly }: Pick<AddressedLossRequest, "forwardOnly">,
-): Effect.fn.Return<AddressedLossRequest, ApiError> {
-  const { model_id, seq_id, ...inputs } = yield* decodeLossBody(body)
-  const given = inputs.forward_backward_input ?? inputs.forward_input
-  const input = given ?? (yield* decodeInput({}))
-  return {
-    modelId: model_id,
-    seqId: seq_id ?? null,
-    forwardOnly,
-    request: {
-      loss: input.loss_fn,
-      lossConfig: new Map(Object.entries(input.loss_fn_config ?? {})),
-      data: input.data.map(({ model_input, loss_fn_inputs }) => ({
-        tokens: tokensOf(model_input),
-        inputs: new Map(Object.entries(loss_fn_inputs).map(([name, tensor]) => [name, tensorOf(tensor)])),
-      })),
-    },
-  }
 })
 
 export const SessionBody = Schema.Struct({ session_id: Name })

@@ -1,8 +1,8 @@
 /** Reads and writes the protobuf messages of Tinker's protocol. The numbers of fields are those of its public schema. */
-import { utf8 } from "../../base/config/utf8.ts"
-import { fieldsOf, type ProtobufField, ProtobufMessage } from "../../base/formats/protobuf.ts"
-import type { LossOutput, SampleOutput } from "./answers.ts"
-import { DatumProblem, type RawDatum, type RawLossRequest, type RequestTensor } from "./Datum.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import { fieldsOf, type ProtobufField, ProtobufMessage } from "../../../base/formats/protobuf.ts"
+import type { LossOutput, SampleOutput } from "./outcomes.ts"
+import { DatumProblem, type RawDatum, type RawLossRequest, type RequestTensor } from "../Datum.ts"
 
 /** A request to compute a loss, with the model that it is for. */
 export interface AddressedLossRequest {
@@ -47,6 +47,8 @@ function* countedFields(bytes: Uint8Array, budget: FieldBudget): Generator<Proto
     yield field
   }
 }
+
+const bytesOf = (array: ArrayBufferView): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
 
 type Decode<A> = (field: ProtobufField, budget: FieldBudget) => A
 
@@ -148,6 +150,48 @@ const datumIn: Decode<RawDatum> = (field, budget) => {
   return { tokens: unsupported === undefined ? tokens : { unsupported }, inputs }
 }
 
+/** One example of a request: its tokens, for each of them the token that should follow, and columns of numbers by name. */
+export interface SentDatum {
+  readonly tokens: Int32Array
+  readonly targets: Int32Array
+  readonly columns: Readonly<Record<string, Float32Array>>
+}
+
+/** A request to compute a loss, as a client sends it. */
+interface SentLossRequest {
+  readonly modelId: string
+  readonly seqId: number
+  readonly forwardOnly: boolean
+  readonly loss: string
+  readonly lossConfig: Readonly<Record<string, number>>
+  readonly data: ReadonlyArray<SentDatum>
+}
+
+const tensorMessage = (array: Float32Array | BigInt64Array): ProtobufMessage =>
+  new ProtobufMessage()
+    .bytes(1, bytesOf(array))
+    .int(3, array instanceof Float32Array ? dtypes.float32 : dtypes.int64)
+    .int(4, array.length)
+
+const datumMessage = ({ tokens, targets, columns }: SentDatum): ProtobufMessage => {
+  const text = new ProtobufMessage().bytes(1, bytesOf(tokens))
+  const message = new ProtobufMessage().message(1, new ProtobufMessage().message(1, text))
+  const inputs = { target_tokens: BigInt64Array.from(targets, BigInt), ...columns }
+  for (const [name, array] of Object.entries(inputs))
+    message.message(2, new ProtobufMessage().text(1, name).message(2, tensorMessage(array)))
+  return message
+}
+
+/** Encodes a request to compute a loss. */
+export const encodeLossRequest = (request: SentLossRequest): Uint8Array => {
+  const message = new ProtobufMessage().text(1, request.modelId).int(2, request.seqId)
+  for (const datum of request.data) message.message(3, datumMessage(datum))
+  message.text(4, request.loss)
+  for (const [name, value] of Object.entries(request.lossConfig))
+    message.message(5, new ProtobufMessage().text(1, name).double(2, value))
+  return message.int(6, request.forwardOnly ? 1 : 0).finish()
+}
+
 /** Decodes a request to compute a loss. Throws a `RangeError` if the bytes are no such message. */
 export const decodeLossRequest = (bytes: Uint8Array): AddressedLossRequest => {
   let modelId = ""
@@ -172,8 +216,6 @@ export const decodeLossRequest = (bytes: Uint8Array): AddressedLossRequest => {
   return { modelId, seqId, forwardOnly, request: { loss, lossConfig, data } }
 }
 
-const bytesOf = (array: ArrayBufferView): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
-
 /** Encodes the output of a loss: for each name one tensor with the numbers of all examples, and where each begins. */
 export const encodeLossOutput = ({ loss_fn_output_type, loss_fn_outputs, metrics }: LossOutput): Uint8Array => {
   const record = new ProtobufMessage().text(1, loss_fn_output_type)
@@ -192,6 +234,65 @@ export const encodeLossOutput = ({ loss_fn_output_type, loss_fn_outputs, metrics
   for (const [name, value] of Object.entries(metrics))
     message.message(3, new ProtobufMessage().text(1, name).double(2, value))
   return message.finish()
+}
+
+/** Returns the numbers of each example in a tensor with the numbers of all of them. */
+const examplesIn = (field: ProtobufField, budget: FieldBudget): ReadonlyArray<Float32Array> => {
+  let numbers = new Float32Array(0)
+  let offsets = new BigInt64Array(0)
+  for (const part of countedFields(bytesIn(field), budget)) {
+    if (part.field === 1) numbers = new Float32Array(aligned(bytesIn(part), 4, "an output"))
+    else if (part.field === 2) offsets = new BigInt64Array(aligned(bytesIn(part), 8, "offsets of an output"))
+    else if (part.field === 3 && numberIn(part) !== dtypes.float32)
+      throw new RangeError(`protobuf: an output: expected float32, found the type ${numberIn(part)}`)
+  }
+  const places = Array.from(offsets, (offset) => Number(offset) / 4)
+  const isOrdered = places.every((place, at) => Number.isInteger(place) && place >= (at === 0 ? 0 : places[at - 1]))
+  if (!isOrdered || (places.at(-1) ?? 0) > numbers.length)
+    throw new RangeError("protobuf: an output: expected offsets that lie in its numbers")
+  return places.slice(1).map((end, at) => numbers.slice(places[at], end))
+}
+
+/** The output of a loss, as a client receives it: the log-probabilities of the targets of each example, and the metrics. */
+export interface ReceivedLoss {
+  readonly logProbabilities: ReadonlyArray<Float32Array>
+  readonly metrics: Readonly<Record<string, number>>
+}
+
+/** Decodes what `encodeLossOutput` has encoded. Throws a `RangeError` if the bytes are no such message. */
+export const decodeLossOutput = (bytes: Uint8Array): ReceivedLoss => {
+  let logProbabilities: ReadonlyArray<Float32Array> = []
+  const metrics = new Map<string, number>()
+  const budget: FieldBudget = { left: mostFields }
+  for (const field of countedFields(bytes, budget)) {
+    if (field.field === 3) metrics.set(...entryIn(field, budget, { decode: doubleIn, otherwise: 0 }))
+    if (field.field !== 2) continue
+    for (const part of countedFields(bytesIn(field), budget)) {
+      if (part.field !== 2) continue
+      const [name, examples] = entryIn(part, budget, { decode: examplesIn, otherwise: [] })
+      if (name === "logprobs") logProbabilities = [...logProbabilities, ...examples]
+    }
+  }
+  return { logProbabilities, metrics: Object.fromEntries(metrics) }
+}
+
+/** Decodes the sequences of what `encodeSampleOutput` has encoded. Throws a `RangeError` if the bytes are no such message. */
+export const decodeSequences = (bytes: Uint8Array): SampleOutput["sequences"] => {
+  const sequences: Array<SampleOutput["sequences"][number]> = []
+  const budget: FieldBudget = { left: mostFields }
+  for (const field of countedFields(bytes, budget)) {
+    if (field.field !== 1) continue
+    let isCut = false
+    let tokens = new Int32Array(0)
+    let logprobs = new Float32Array(0)
+    for (const part of countedFields(bytesIn(field), budget)) {
+      if (part.field === 1) isCut = numberIn(part) !== 0
+      else if (part.field === 2) tokens = new Int32Array(aligned(bytesIn(part), 4, "tokens"))
+      else if (part.field === 3) logprobs = new Float32Array(aligned(bytesIn(part), 4, "logprobs"))
+    }
+    sequences.push({ stop_reason: isCut ? "length" : "stop", tokens: [...tokens], logprobs: [...logprobs] })
+  }
+  return sequences
 }
 
 /** The numbers that fill the places without likeliest tokens. */

@@ -1,0 +1,101 @@
+/** Trains the runs of a config with `trainer.type: tinker`: on a server of Tinker's protocol, with tasks and objectives here. */
+import { Context, Deferred, Effect, Layer, Path } from "effect"
+import { CurrentRun } from "../../../run/CurrentRun.ts"
+import { DataLoader } from "../../batches/DataLoader.ts"
+import { policyOf } from "../../orchestrator/playing.ts"
+import type { Playing } from "../../orchestrator/playing.ts"
+import { registerOrchestrators } from "../../orchestrator/orchestrators.ts"
+import { rankServices } from "../../ranks/rankParts.ts"
+import { Store } from "../../store/Store.ts"
+import { TrainerError } from "../../TrainerError.ts"
+import { Broadcasts } from "../../weights/Broadcasts.ts"
+import { type Prepared, type State, type TrainerEvents, work } from "../../work.ts"
+import { TinkerClient } from "../client/TinkerClient.ts"
+import { fromClient, makeServerRuns, type ServerRuns } from "./ServerRuns.ts"
+import { makeServerPolicy } from "./serverPolicy.ts"
+import { makeServerTrainer } from "./ServerTrainer.ts"
+
+/** Fails if the server does not train the config's model; returns the server's name of it. */
+const checkModel = Effect.fnUntraced(function* (client: TinkerClient["Service"], { settings, base }: Prepared) {
+  const paths = yield* Path.Path
+  const wanted = settings.trainer.baseModel ?? paths.basename(base.name)
+  const models = yield* client.baseModels
+  const found = models.find(({ name }) => name === wanted)
+  if (found === undefined)
+    return yield* TrainerError.at(
+      "trainer.base_model",
+      `expected a model of ${client.address} (${models.map(({ name }) => name).join(", ")}), found ${wanted}`,
+    )
+  const { width } = settings.trainer
+  if (found.maxLength !== null && width > found.maxLength)
+    return yield* TrainerError.at(
+      "trainer.width",
+      `expected at most ${found.maxLength}, the most tokens of the server's model, found ${width}`,
+    )
+  return wanted
+})
+
+/** Makes the service of the server's client, which keeps a session until the scope closes. */
+const connectTo = Effect.fnUntraced(function* ({ settings: { trainer } }: Prepared) {
+  const address = { baseUrl: trainer.baseUrl ?? "", apiKey: trainer.apiKey }
+  return Context.get(yield* Layer.build(TinkerClient.layer(address)), TinkerClient)
+})
+
+/** Connects the runs with orchestrators in this process, which ask the server's models. */
+const playingOnServer = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  serverRuns: ServerRuns,
+  lost: Deferred.Deferred<never, TrainerError>,
+) {
+  const { wake } = yield* DataLoader
+  const { base, settings } = prepared
+  const policy = makeServerPolicy({
+    serverRuns,
+    language: base,
+    vocabSize: base.decoder.vocabSize,
+    maxLength: Math.min(base.decoder.maxPositions, settings.trainer.width),
+    lost,
+  })
+  const playing: Playing = {
+    publish: (run) => Effect.map(serverRuns.publish(run), () => run.own.loaded.reach(run.progress.step)),
+    // The weights stay on the server.
+    afterTurn: () => Effect.void,
+    register: (conclude) =>
+      registerOrchestrators(
+        prepared,
+        { of: (run) => policyOf(prepared, policy, run), release: () => Effect.void },
+        (run, parts) => ({
+          run,
+          ...parts,
+          awaitWeights: (step) => run.own.loaded.await(step),
+          handedOver: wake(run),
+        }),
+        conclude,
+      ),
+    generatedTokens: policy.generatedTokens,
+  }
+  return playing
+})
+
+/** Connects with the server, and trains until all runs have ended. Saves all runs if it is interrupted. */
+export const trainOnServer = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
+  const { settings, base } = prepared
+  const { files } = yield* CurrentRun
+  const lost = yield* Deferred.make<never, TrainerError>()
+  const outputDirectory = files.directory
+  const ranks = { settings, base, outputDirectory, rank: 0, store: Store.memory(), pollInterval: "1 second" } as const
+  const services = Broadcasts.layer({ keep: 0, contents: () => Effect.succeed({}) }).pipe(
+    Layer.provideMerge(rankServices(ranks)),
+  )
+  const { client, baseModel } = yield* Effect.gen(function* () {
+    const client = yield* connectTo(prepared)
+    return { client, baseModel: yield* checkModel(client, prepared) }
+  }).pipe(Effect.catchTag("TinkerError", (error) => Effect.fail(fromClient("trainer.base_url", error))))
+  const serverRuns = yield* makeServerRuns({ client, settings, baseModel })
+  const training = Effect.gen(function* () {
+    const playing = yield* playingOnServer(prepared, serverRuns, lost)
+    const trainerOf = (events: TrainerEvents) => makeServerTrainer({ ...events, serverRuns, shape: settings.trainer })
+    yield* work(prepared, state, { playing, trainerOf })
+  })
+  yield* Effect.raceFirst(Effect.provide(training, services), Deferred.await(lost))
+}, Effect.scoped)

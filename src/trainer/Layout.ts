@@ -101,6 +101,8 @@ export const inRollouts = {
   batch: "batch.json",
   /** The metrics of the sampling, and transcripts of some episodes. */
   report: "report.json",
+  /** The run's critic after it has learned from the step, if the run has one. */
+  critic: "critic.safetensors",
 } as const
 
 /** The files in the folder of a checkpoint. */

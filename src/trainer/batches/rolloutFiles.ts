@@ -45,6 +45,8 @@ const decodeDescription = Schema.decodeUnknownEffect(jsonText(BatchDescription))
 interface Batch extends Pick<StepBatch, "step" | "samples"> {
   /** The metrics and transcripts of the sampling, for the run's logs. */
   readonly report?: StepReport
+  /** The content of the critic's file, if the run has a critic. */
+  readonly critic?: Uint8Array | undefined
 }
 
 /** The arrays that have a number for each token. */
@@ -93,7 +95,7 @@ const unequal = (samples: ReadonlyArray<TrainingSample>): string | undefined => 
  */
 export const writeRollouts = Effect.fnUntraced(function* (
   folder: RunFolder,
-  { step, samples, report }: Batch,
+  { step, samples, report, critic }: Batch,
 ): Effect.fn.Return<void, RunFolderError> {
   const problem = samples.length === 0 ? "expected at least one sample, found none" : unequal(samples)
   if (problem !== undefined) return yield* wrong(folder, step, problem)
@@ -112,7 +114,8 @@ export const writeRollouts = Effect.fnUntraced(function* (
   const files = { [samplesFile]: bytes, [batchFile]: utf8.encode(text) }
   const reported: Record<string, Uint8Array> =
     report === undefined ? {} : { [Layout.inRollouts.report]: encodeStepReport(report) }
-  yield* guarded(writeStep(tree, Layout.rollouts, step, { ...files, ...reported }))
+  const saved: Record<string, Uint8Array> = critic === undefined ? {} : { [Layout.inRollouts.critic]: critic }
+  yield* guarded(writeStep(tree, Layout.rollouts, step, { ...files, ...reported, ...saved }))
 })
 
 /**

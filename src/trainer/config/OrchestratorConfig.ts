@@ -27,6 +27,7 @@ import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
 import { byStep, ScheduleConfig, scheduleProblem } from "../../tensor/graph/schedules.ts"
 import { SftObjective, TokenObjective } from "../../rl/losses/Losses.ts"
 import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"
+import { CriticConfig, criticProblem } from "../critic/CriticConfig.ts"
 import { PairsConfig } from "../preferences/pairs.ts"
 import { TeacherConfig } from "../teacher/TeacherConfig.ts"
 import { isPrimeRl, translated } from "./primeRl.ts"
@@ -225,6 +226,11 @@ export const OrchestratorConfig = Schema.Struct({
   objective: withDefault(TokenObjective, { type: "grpo" }),
   /** The teacher whose probabilities are the advantages, for on-policy distillation; null takes only the rewards. */
   teacher: withDefault(Schema.NullOr(TeacherConfig), null),
+  /**
+   * The critic, for PPO on tokens: it learns the value of each token's context, a linear function of the model's last hidden
+   * state, and gives each token an advantage of its own (GAE), instead of comparing the rewards of a group; null has none.
+   */
+  critic: withDefault(Schema.NullOr(CriticConfig), null),
   /** The number of steps after which the run ends; null trains until the run's folder is removed. */
   maxSteps: withDefault(Schema.NullOr(bounded("count")), null),
   /**
@@ -261,7 +267,7 @@ export const OrchestratorConfig = Schema.Struct({
       }
     if (objective.type !== "dpo" && pairs !== null)
       return { path: ["pairs"], issue: `Expected no pairs, because only dpo learns from them, not ${objective.type}` }
-    const misfit = teacherProblem(config)
+    const misfit = teacherProblem(config) ?? criticProblem(config)
     if (misfit !== undefined) return misfit
     if (maxSteps !== null && supervised.steps > maxSteps)
       return { path: ["supervised", "steps"], issue: `Expected at most max_steps, which is ${maxSteps}` }

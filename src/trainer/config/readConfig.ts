@@ -200,12 +200,13 @@ export const sizeProblems = (
 /** Returns what in a run's config does not fit the trainer. */
 const runProblems = (
   { model, trainer: { width, lora, mixing }, orchestrators }: MultiRunConfig,
-  { lora: adapter, sampling, batch, objective, trainDataset, teacher }: OrchestratorConfig,
+  { lora: adapter, sampling, batch, objective, trainDataset, teacher, critic }: OrchestratorConfig,
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const { groupSize } = batch
   // Without a data set, another program makes the samples, and compares the answers itself.
-  const isCompared = advantageEstimatorOf(objective.type) !== null && (teacher === null || teacher.rewards)
+  const isCompared =
+    advantageEstimatorOf(objective.type) !== null && (teacher === null || teacher.rewards) && critic === null
   if (groupSize === 1 && trainDataset !== null && isCompared)
     problems.push([
       "batch.group_size",
@@ -220,6 +221,11 @@ const runProblems = (
     problems.push([
       "teacher.type",
       `expected server with orchestrators: outside, found ${teacher.type}; only a trainer that plays its runs itself computes with a teacher`,
+    ])
+  if (critic !== null && orchestrators === "outside")
+    problems.push([
+      "critic",
+      "expected none with orchestrators: outside; only a trainer that plays its runs itself computes with the model",
     ])
   const hasAdapter = adapter.rank !== null || adapter.alpha !== null
   if (lora === null && hasAdapter) problems.push(["lora", "expected no adapter, as trainer.lora is not set"])

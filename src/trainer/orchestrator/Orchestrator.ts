@@ -31,6 +31,8 @@ import { pairSamples } from "../preferences/pairSamples.ts"
 import type { Teacher } from "../teacher/teachers.ts"
 import { type RenderHint, taughtSamples, withHints } from "../teacher/taughtSamples.ts"
 import type { OwnWeights } from "../trainer/TrainedModel.ts"
+import { type Critic, openCritic } from "../critic/openCritic.ts"
+import type { FeatureReader } from "../teacher/compileScorer.ts"
 import { isPlayed, samplesOf, type Scored, type Usable, usableOf } from "./advantages.ts"
 import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
 import { failedRollout, failureOf, isTooMany, refuseFailures, rewardProblem, tooMany } from "./failedEpisodes.ts"
@@ -56,9 +58,11 @@ export interface Orchestration {
   readonly beforePlaying?: Effect.Effect<void>
   /** Opens the run's teacher; null if the run has none. */
   readonly teacher?: Effect.Effect<Teacher, { readonly message: string }, Scope.Scope> | null
+  /** Opens the program that computes features for the run's critic; null if the run has none. */
+  readonly features?: Effect.Effect<FeatureReader, { readonly message: string }, Scope.Scope> | null
   /** Renders a hint for the run's own model as its teacher. */
   readonly renderHint?: RenderHint
-  /** Returns the newest weights of the run, for its own model as its teacher. */
+  /** Returns the newest weights of the run, for its own model as its teacher, and for its critic. */
   readonly ownWeights?: () => OwnWeights | undefined
   /** Reports that the samples of a step are written, so that a trainer in this process reads them at once. */
   readonly handedOver?: Effect.Effect<void>
@@ -85,6 +89,7 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
   const folder = yield* openRunFolder(run)
   const drawn = drawerOf(orchestration)
   const teacher = yield* orchestration.teacher ?? Effect.undefined
+  const critic = yield* openCritic(orchestration, folder)
   for (let step = firstStep; maxSteps === null || step < maxSteps; step++) {
     const isDue = validation !== null && validating.every > 0 && step % validating.every === 0
     if (isDue) yield* validate(orchestration, folder, validation, step)
@@ -93,10 +98,10 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     const isWritten = type === "sft" || type === "dpo"
     const ahead = isWritten ? Math.max(maxAsyncLevel, supervisedAhead) : maxAsyncLevel
     yield* awaitWeights(Math.max(0, step - ahead))
-    const { samples, report } = yield* type === "dpo"
+    const made = yield* type === "dpo"
       ? pairsOfStep(orchestration, drawn(step), step)
-      : playedStep(orchestration, drawn, step, teacher)
-    yield* writeRollouts(folder, { step, samples, report })
+      : playedStep(orchestration, drawn, step, teacher, critic)
+    yield* writeRollouts(folder, { step, ...made })
     if (orchestration.handedOver !== undefined) yield* orchestration.handedOver
   }
   if (validation !== null && maxSteps !== null && validating.every > 0)
@@ -109,6 +114,7 @@ const playedStep = Effect.fnUntraced(function* (
   drawn: Drawn,
   step: number,
   teacher: Teacher | undefined,
+  critic: Critic | undefined,
 ) {
   const { config } = orchestration.run
   const objective = objectiveAt(config, step)
@@ -116,15 +122,19 @@ const playedStep = Effect.fnUntraced(function* (
   const made = yield* makeStep(orchestration, drawn, step)
   const { usable, failures } = made
   const { evenGroups, positiveOnly } = config.batch
-  // A group of equal rewards teaches something if the rewards do not count.
-  const countsRewards = config.teacher === null || config.teacher.rewards
-  const scored = samplesOf(usable, { objective, evenGroups: countsRewards ? evenGroups : "keep", positiveOnly })
+  // A group of equal rewards teaches something if rewards are not compared.
+  const comparesRewards = critic === undefined && (config.teacher === null || config.teacher.rewards)
+  const scored = samplesOf(usable, { objective, evenGroups: comparesRewards ? evenGroups : "keep", positiveOnly })
   const { rollouts } = scored
-  const recorded = countsRewards ? scored : { ...scored, advantages: undefined }
-  const { samples, metrics: taught } = yield* taughtStep(orchestration, teacher, usable, scored.samples, step)
+  const recorded = comparesRewards ? scored : { ...scored, advantages: undefined }
+  const { samples: learned, metrics: taught } = yield* taughtStep(orchestration, teacher, usable, scored.samples, step)
+  const valued = yield* critic === undefined || isSupervised
+    ? Effect.succeed({ samples: learned, metrics: {} })
+    : critic.valued(learned, usable, step)
+  const { samples } = valued
   const { failed } = failures
   const figures = metricsOf(orchestration, step, made, scored)
-  const metrics = { "sampling/samples": samples.length, ...figures, ...taught }
+  const metrics = { "sampling/samples": samples.length, ...figures, ...taught, ...valued.metrics }
   const { transcripts: settings } = config
   const hasTranscripts = !isSupervised && settings.every > 0 && step % settings.every === 0
   const seenEpisodes = episodesBefore(config, step)
@@ -134,7 +144,8 @@ const playedStep = Effect.fnUntraced(function* (
     ...(hasTranscripts ? transcriptsOfStep(recorded, { ...about, nowMillis }) : []),
     ...failuresOf(failed, { mode: "train", seenEpisodes, played: rollouts.length }),
   ]
-  return { samples, report: { metrics, transcripts, ...(failed.length === 0 ? {} : { failures }) } }
+  const saved = "critic" in valued ? { critic: valued.critic } : {}
+  return { samples, report: { metrics, transcripts, ...(failed.length === 0 ? {} : { failures }) }, ...saved }
 })
 
 /** Gives the samples of a step the advantages of the run's teacher, if it has one. Also puts hints before supervised samples. */

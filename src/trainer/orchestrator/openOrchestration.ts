@@ -6,6 +6,7 @@ import { Lm } from "../../agents/lm/Lm.ts"
 import { lmError } from "../../agents/lm/LmError.ts"
 import { promptOf } from "../../decoder/engine/EngineLm.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
+import { openFeatures } from "../critic/criticised.ts"
 import { openTeacher } from "../teacher/teachers.ts"
 import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
@@ -44,6 +45,7 @@ export const openOrchestration = Effect.fnUntraced(function* (
     taught === null
       ? null
       : Effect.provideContext(openTeacher(taught, { run: id, baseDir, language, trainer }), context)
+  const features = config.critic === null ? null : Effect.provideContext(openFeatures({ run: id, trainer }), context)
   return {
     tasks: train.tasks,
     validation: validation?.tasks ?? null,
@@ -51,6 +53,7 @@ export const openOrchestration = Effect.fnUntraced(function* (
     agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
     encode,
     teacher,
+    features,
     renderHint: (content) =>
       Effect.map(
         promptOf(

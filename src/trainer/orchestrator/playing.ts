@@ -59,12 +59,13 @@ export const playingInside = Effect.fnUntraced(function* (
     runs: yield* Runs,
     loaded: ({ own }, step) => own.loaded.reach(step),
   })
-  /** The newest complete weights of the runs that teach themselves. */
+  /** The newest complete weights of the runs that teach themselves, or have a critic. */
   const ownWeights = new WeakMap<RunSlot, OwnWeights>()
   return {
     publish: (run) =>
       Effect.suspend(() => {
-        if (run.config.teacher?.type === "self") ownWeights.set(run, model.ownWeightsOf(run.index))
+        const { teacher, critic } = run.config
+        if (teacher?.type === "self" || critic !== null) ownWeights.set(run, model.ownWeightsOf(run.index))
         return loadWeights(run)
       }),
     afterTurn: (updated, { publishMeanwhile }) =>

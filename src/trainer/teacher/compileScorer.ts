@@ -1,10 +1,14 @@
-/** Compiles the program that computes the log-probabilities of samples' tokens by a model. */
+/**
+ * Compiles the programs that read samples by a model: one computes the log-probabilities of their tokens, another one the hidden
+ * states that predict them.
+ */
 import { Effect, Record, type Scope } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import * as Decoder from "../../decoder/networks/Decoder.ts"
 import { Backend, type BackendError, type Compiling } from "../../tensor/backend/Backend.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { input } from "../../tensor/graph/ops.ts"
+import { countedTokens } from "../../rl/losses/tokenWeights.ts"
 import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { makeMicroBatch, type MicroBatchShape } from "../batches/MicroBatch.ts"
@@ -20,6 +24,9 @@ interface ScoredModel {
   readonly adapters: Decoder.AdapterShape | null
 }
 
+/** The number that a program computes for each token: its log-probability, or the hidden state after it. */
+type Output = "logProbability" | "hidden"
+
 interface Scorer {
   /**
    * Computes the log-probability of each token of the samples that the mask selects; all others are 0. `own` replaces the
@@ -34,32 +41,44 @@ interface Scorer {
 const scoringSpec = (
   { config, adapters }: Pick<ScoredModel, "config" | "adapters">,
   { rows, width }: Pick<MicroBatchShape, "rows" | "width">,
+  output: Output,
 ): ProgramSpec => {
   const weights = Decoder.statesOf(Decoder.parametersOf(config))
   const packed = Decoder.packedInputs(rows, width)
   const temperature = input("temperature_t", [rows, width])
   const own = adapters === null ? undefined : Decoder.oneAdapter(config, adapters)
   const hidden = Decoder.hiddenStates(config, weights, packed, own?.adapt)
-  const { logProbability_t } = Decoder.predictions(config, weights, hidden, { ...packed, temperature })
+  const computed =
+    output === "hidden"
+      ? hidden
+      : Decoder.predictions(config, weights, hidden, { ...packed, temperature }).logProbability_t
   return {
-    name: "teacher",
+    name: output === "hidden" ? "critic" : "teacher",
     inputs: {
       ...packed,
       temperature_t: temperature,
       ...(own === undefined ? {} : { adapter: own.adapter, scaling: own.scaling }),
     },
     state: Record.map(weights, (tensor) => ({ tensor })),
-    outputs: { logProbability: logProbability_t },
+    outputs: { computed },
   }
 }
 
-/** Compiles the program, for micro-batches of this shape. It lives until the scope closes. */
-export const compileScorer = Effect.fnUntraced(function* (
+/** Receives a token that the mask selects, with its index in the micro-batch, that of the token before it, and all results. */
+type Visit = (
+  sample: TrainingSample,
+  token: number,
+  place: { readonly index: number; readonly before: number; readonly results: ArrayLike<number> },
+) => void
+
+/** Compiles a program, for micro-batches of this shape, and returns the function that runs it. It lives until the scope closes. */
+const compileReading = Effect.fnUntraced(function* (
   { rows, width, block }: Omit<MicroBatchShape, "maxRuns">,
   { config, weights, adapters }: ScoredModel,
-): Effect.fn.Return<Scorer, Effect.Error<Compiling<never>>, Backend | Scope.Scope> {
+  output: Output,
+) {
   const backend = yield* Backend
-  const spec = yield* attempt(() => scoringSpec({ config, adapters }, { rows, width }), GraphError)
+  const spec = yield* attempt(() => scoringSpec({ config, adapters }, { rows, width }, output), GraphError)
   const program = yield* backend.compile(spec)
   const { feeds, results } = program
   const writeAll = (all: NamedTensors) =>
@@ -75,22 +94,78 @@ export const compileScorer = Effect.fnUntraced(function* (
       feeds["scaling"][0] = own.scaling
     })
   }
-  return {
-    score: Effect.fnUntraced(function* (samples, own) {
-      yield* writeOwn(own)
-      const scores = new Map(samples.map(({ id, tokens }) => [id, new Float32Array(tokens.length)]))
-      for (const unit of unitsOf(packing, samples, { normalisation: { type: "token_mean" } })) {
-        write(packing, [{ run: 0, ...unit }], [microBatch])
-        feedPacked(feeds, microBatch)
-        yield* program.run
-        const all = results["logProbability"]
-        for (const { sample, window, shared, start } of unit.samples) {
-          const own = scores.get(sample.id)
-          for (let at = shared; own !== undefined && at < own.length; at++)
-            if (sample.mask[at] === 1) own[at] = all[window * width + start + at - shared]
+  return Effect.fnUntraced(function* (
+    samples: ReadonlyArray<TrainingSample>,
+    own: OwnWeights | undefined,
+    visit: Visit,
+  ): Effect.fn.Return<void, BackendError> {
+    yield* writeOwn(own)
+    for (const unit of unitsOf(packing, samples, { normalisation: { type: "token_mean" } })) {
+      write(packing, [{ run: 0, ...unit }], [microBatch])
+      feedPacked(feeds, microBatch)
+      yield* program.run
+      for (const { sample, window, shared, start } of unit.samples) {
+        for (let token = shared; token < sample.tokens.length; token++) {
+          if (sample.mask[token] !== 1) continue
+          const index = window * width + start + token - shared
+          visit(sample, token, { index, before: microBatch.contexts[index], results: results["computed"] })
         }
       }
+    }
+  })
+})
+
+/** Compiles the program that computes log-probabilities. */
+export const compileScorer = Effect.fnUntraced(function* (
+  shape: Omit<MicroBatchShape, "maxRuns">,
+  model: ScoredModel,
+): Effect.fn.Return<Scorer, Effect.Error<Compiling<never>>, Backend | Scope.Scope> {
+  const read = yield* compileReading(shape, model, "logProbability")
+  return {
+    score: Effect.fnUntraced(function* (samples, own) {
+      const scores = new Map(samples.map(({ id, tokens }) => [id, new Float32Array(tokens.length)]))
+      yield* read(samples, own, ({ id }, token, { index, results }) => {
+        const score = scores.get(id)
+        if (score !== undefined) score[token] = results[index]
+      })
       return samples.map(({ id, tokens }) => scores.get(id) ?? new Float32Array(tokens.length))
+    }),
+  }
+})
+
+export interface FeatureReader {
+  /** The number of features of a context. */
+  readonly size: number
+  /**
+   * Computes the hidden states of the contexts of those tokens that the mask of a sample selects: the states that predict them,
+   * one after another. `own` replaces the weights of the model, or is its adapter.
+   */
+  readonly features: (
+    samples: ReadonlyArray<TrainingSample>,
+    own: OwnWeights | undefined,
+  ) => Effect.Effect<ReadonlyMap<string, Float32Array>, BackendError>
+}
+
+/** Compiles the program that computes hidden states. */
+export const compileFeatures = Effect.fnUntraced(function* (
+  shape: Omit<MicroBatchShape, "maxRuns">,
+  model: ScoredModel,
+): Effect.fn.Return<FeatureReader, Effect.Error<Compiling<never>>, Backend | Scope.Scope> {
+  const read = yield* compileReading(shape, model, "hidden")
+  const size = model.config.hiddenSize
+  return {
+    size,
+    features: Effect.fnUntraced(function* (samples, own) {
+      const all = new Map(samples.map(({ id, mask }) => [id, new Float32Array(countedTokens(mask) * size)]))
+      const filled = new Map<string, number>()
+      yield* read(samples, own, ({ id }, _, { before, results }) => {
+        const at = filled.get(id) ?? 0
+        const features = all.get(id)
+        for (let feature = 0; features !== undefined && feature < size; feature++)
+          features[at + feature] = results[before * size + feature]
+        filled.set(id, at + size)
+      })
+      return all
     }),
   }
 })

@@ -60,6 +60,9 @@ describe("orch.toml and orch.yaml", () => {
       "batch.replaced_groups = 100000\nbatch.group_size = 64",
       /:1: batch\.replaced_groups: expected at most 15624 groups of 64/,
     ],
+    ["critic = {}\nobjective.type = 'sft'", /orch\.toml:1: critic: expected no critic, because sft has no advantages/],
+    ["critic = {}\nrollouts.keep = 0", /orch\.toml:2: rollouts\.keep: expected at least 1, because the critic is kept/],
+    ["critic.lambda = 2", /orch\.toml:1: critic\.lambda: expected a value between 0 and 1, found 2/],
     ["batch.filters = ['good']", /orch\.toml:1: batch\.filters.*: expected "complete" \| /],
     ["max_steps = 3\nsupervised.steps = 4", /orch\.toml:2: supervised\.steps: .*at most max_steps, which is 3/],
     [

@@ -44,6 +44,8 @@ export interface OpenDecoderOptions {
   readonly toolFormat?: FormatName | "none" | "auto" | undefined
   /** The seed of requests that have none. Default: 0. */
   readonly seed?: number | undefined
+  /** An adapter that is merged into the model's weights. */
+  readonly merged?: HuggingFaceAdapter.LoraAdapter | undefined
 }
 
 export interface OpenedDecoder {
@@ -125,11 +127,12 @@ export const openDecoder = Effect.fnUntraced(function* (
     toolFormat,
     seed,
     mostBytes,
+    merged,
   }: OpenDecoderOptions = {},
 ): Effect.fn.Return<OpenedDecoder, OpenDecoderError, Backend | Scope.Scope> {
-  const { path: folder, decoder, tokenizer, eosIds } = directory
+  const { path: folder, tokenizer, eosIds } = directory
   const model = name ?? /([^\\/]+)[\\/]*$/.exec(folder)?.[1] ?? folder
-  const weights = yield* directory.weights.readAll
+  const { decoder, weights } = yield* modelWith(directory, merged)
   const engine = yield* decoderEngine(
     { name: model, decoder, weights, tokenizer, eosIds },
     {
@@ -148,6 +151,15 @@ export const openDecoder = Effect.fnUntraced(function* (
     ...readersOf(decoder, projections),
   }
 })
+
+/** Reads the weights of a model, and merges an adapter into them. */
+const modelWith = (
+  { decoder, weights }: LmDirectory.LmDirectory,
+  adapter: HuggingFaceAdapter.LoraAdapter | undefined,
+): Effect.Effect<HuggingFaceAdapter.MergedModel, FormatError> =>
+  Effect.map(weights.readAll, (base) =>
+    adapter === undefined ? { decoder, weights: base } : HuggingFaceAdapter.merge(decoder, base, adapter),
+  )
 
 /** Makes the functions that read other weights of a model. Adapters are extended to all `targets` of the engine. */
 export const readersOf = (

@@ -19,12 +19,19 @@ import { type ReadableParts } from "../../base/formats/Weights.ts"
 import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { adapterParametersOf } from "../networks/adapters.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
-import { type Projection, projectionName, projectionsOf } from "../networks/parameters.ts"
+import { embeddingName, headName, type Projection, projectionName, projectionsOf } from "../networks/parameters.ts"
+import {
+  magnitudeName,
+  magnitudesOf,
+  prefix,
+  readAdapterArrays,
+  replacedOf,
+  replacedProblem,
+  separatesHead,
+} from "./adapterTensors.ts"
 import { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig, scalingOf } from "./adapterConfig.ts"
-import { checkTensors, type FileContents, type FolderWriter, weightFiles } from "./modelWeights.ts"
+import { type FileContents, type FolderWriter, weightFiles } from "./modelWeights.ts"
 import type { WeightType } from "./ModelConfig.ts"
-import { sizeOf } from "../../tensor/graph/Tensor.ts"
-import { joinedModules } from "./weightLayout.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
 
 export { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig } from "./adapterConfig.ts"
@@ -42,31 +49,42 @@ export interface LoraAdapter {
   readonly targets: ReadonlyArray<Projection>
   /** The matrices by their names in the decoder, e.g. `model.layers.0.self_attn.q_proj.lora_A.weight`. */
   readonly tensors: NamedTensors
+  /** With DoRA: the lengths of the rows of each projection's matrix; otherwise empty. */
+  readonly magnitudes: NamedTensors
+  /** The parameters that the adapter replaces (peft's `modules_to_save`). */
+  readonly replaced: NamedTensors
 }
-
-/** The prefix of the tensors' names in peft's files. */
-const prefix = "base_model.model."
 
 /** Makes an adapter from its settings and matrices, to save it. */
 export const make = (config: AdapterConfig, tensors: NamedTensors): LoraAdapter => {
   const { rank, targets } = config
-  return { config, rank, alpha: scalingOf(config) * rank, targets, tensors }
+  return { config, rank, alpha: scalingOf(config) * rank, targets, tensors, magnitudes: {}, replaced: {} }
 }
+
+/** Tells whether an adapter has more than matrices of low rank, so that an engine can use it only merged into the model. */
+export const needsMerging = ({ config }: LoraAdapter): boolean =>
+  config.dora === true || config.modulesToSave !== undefined
 
 export interface AdapterLoadOptions {
   /** The name or path of the base model. If the adapter's config names another one, a warning is logged. */
   readonly base?: string | undefined
+  /**
+   * Whether the adapter will be merged into its model. Only then, it may have lengths of rows (DoRA) and modules that it replaces.
+   * Default: false.
+   */
+  readonly merging?: boolean | undefined
 }
 
 /**
- * Loads the adapter in a folder. Fails if it uses a feature that we do not support, or if its matrices do not fit the
+ * Loads the adapter in a folder. Where projections have ranks and alphas of their own, all get the largest rank and the same
+ * alpha, with zeros and factors that keep their output. Fails if it uses a feature that we do not support, or if its matrices do not fit the
  * decoder, because the adapter is for another model.
  */
 export const load = Effect.fnUntraced(function* (
   files: ReadableParts,
   folder: string,
   decoder: DecoderConfig,
-  { base }: AdapterLoadOptions = {},
+  { base, merging = false }: AdapterLoadOptions = {},
 ): Effect.fn.Return<LoraAdapter, ConfigError | FormatError> {
   const configPath = inFolder(folder, modelFiles.adapterConfig)
   const bytes = yield* Effect.mapError(files.read(configPath), ({ message }) =>
@@ -78,78 +96,37 @@ export const load = Effect.fnUntraced(function* (
       `${configPath}: base_model_name_or_path: expected "${base}", found "${config.base}"; the adapter is used all the same`,
     )
   }
+  yield* checkMergeable(config, decoder, configPath, merging)
   const names = yield* Effect.orElseSucceed(files.list(folder), (): ReadonlyArray<string> => [])
   const hasOlder = !names.includes(modelFiles.adapterWeights) && names.includes(modelFiles.olderAdapterWeights)
   const weights = hasOlder ? modelFiles.olderAdapterWeights : modelFiles.adapterWeights
   const stored = yield* open(files, inFolder(folder, weights))
-  const declared = adapterParametersOf(decoder, config)
-  const joints = jointsOf(decoder, declared).filter(
-    ({ parameters: [first] }) => !stored.tensors.has(`${prefix}${first}`),
-  )
-  const inJoints = new Set(joints.flatMap(({ parameters }) => parameters))
-  const apart = Record.filter(declared, (_, name) => !inJoints.has(name))
-  const shapes = {
-    ...Record.mapKeys(apart, (name) => `${prefix}${name}`),
-    ...Object.fromEntries(joints.map(({ file, shape }) => [`${prefix}${file}`, { shape }])),
-  }
-  yield* Effect.mapError(
-    checkTensors(stored, shapes),
-    ({ message }) =>
-      new FormatError({
-        path: inFolder(folder, weights),
-        message: `${message}; is the adapter for another base model?`,
-      }),
-  )
-  const tensors: Record<string, NamedArray> = {}
-  const read = Effect.fnUntraced(function* (name: string) {
-    const { data } = yield* stored.read(`${prefix}${name}`)
-    return data instanceof Float32Array ? data : Float32Array.from(data)
-  })
-  for (const [name, { shape }] of Object.entries(apart)) tensors[name] = { shape, data: yield* read(name) }
-  for (const { file, parameters } of joints) {
-    const data = yield* read(file)
-    let from = 0
-    for (const name of parameters) {
-      const { shape } = declared[name]
-      const size = sizeOf(shape)
-      // All projections of a module have its matrix A, and each has its own rows of B.
-      tensors[name] = { shape, data: name.endsWith("lora_A.weight") ? data : data.slice(from, from + size) }
-      from += size
-    }
-  }
-  return make(config, tensors)
+  const { sizesOf: _, ...settings } = config
+  return { ...make(settings, {}), ...(yield* readAdapterArrays(stored, decoder, config, inFolder(folder, weights))) }
 })
 
-/** A matrix of a module that joins projections in the files of Phi-3 and GPT-2. */
-interface Joint {
-  readonly file: string
-  readonly shape: ReadonlyArray<number>
-  /** The matrices of the projections in the decoder. */
-  readonly parameters: ReadonlyArray<string>
+/** Fails if an adapter has more than matrices of low rank, which can then only be merged into the model. */
+const checkMergeable = (config: AdapterConfig, decoder: DecoderConfig, path: string, merges: boolean) => {
+  const wrong = (key: string, problem: string) => Effect.fail(ConfigError.at({ source: path }, key, problem))
+  const remedy = "expected an adapter of low-rank matrices only; merge this one: effect serve MODEL --merge ADAPTER"
+  if (!merges && config.dora === true) return wrong("use_dora", `${remedy}; found true`)
+  if (!merges && config.modulesToSave !== undefined)
+    return wrong("modules_to_save", `${remedy}; found ${config.modulesToSave.join(", ")}`)
+  const problem = replacedProblem(decoder, config)
+  return problem === undefined ? Effect.void : wrong("modules_to_save", problem)
 }
-
-/** Lists the joint matrices of an adapter, as peft stores them. */
-const jointsOf = (decoder: DecoderConfig, declared: ReturnType<typeof adapterParametersOf>): ReadonlyArray<Joint> =>
-  joinedModules(decoder).flatMap(({ module, projections }) => {
-    const names = (part: string) => projections.map((name) => `${name}.${part}.weight`)
-    const [a, b] = [names("lora_A"), names("lora_B")]
-    if (!a.every((name) => Object.hasOwn(declared, name))) return []
-    const rows = b.reduce((sum, name) => sum + declared[name].shape[0], 0)
-    return [
-      { file: `${module}.lora_A.weight`, shape: declared[a[0]].shape, parameters: a },
-      { file: `${module}.lora_B.weight`, shape: [rows, declared[b[0]].shape[1]], parameters: b },
-    ]
-  })
 
 /** Returns the files of an adapter by name. Fails if a matrix is missing or has another shape. */
 export const filesOf = Effect.fnUntraced(function* (
-  { config, tensors }: LoraAdapter,
+  { config, tensors, magnitudes, replaced }: LoraAdapter,
   decoder: DecoderConfig,
   type: WeightType = "float32",
 ): Effect.fn.Return<Readonly<Record<string, FileContents>>, FormatError> {
-  const declared = adapterParametersOf(decoder, config)
+  const files = replacedOf(decoder, config)
+  const declared = { ...adapterParametersOf(decoder, config), ...magnitudesOf(decoder, config), ...files }
+  const named = Record.map(files, ({ parameter }) => replaced[parameter])
   const contents = yield* weightFiles(
-    Record.mapKeys(tensors, (name) => `${prefix}${name}`),
+    Record.mapKeys({ ...tensors, ...magnitudes, ...named }, (name) => `${prefix}${name}`),
     Record.mapKeys(declared, (name) => `${prefix}${name}`),
     type,
     { name: modelFiles.adapterWeights.replace(".safetensors", ""), maxShardBytes: Infinity },
@@ -195,31 +172,40 @@ export const withTargets = (
 }
 
 /**
- * Returns the weights of the base model with an adapter merged into them: W + scaling · B A for each projection of the
- * adapter. Other arrays are not copied.
+ * Returns the base model with an adapter merged into its weights: W + scaling · B A for each projection of the adapter, with the
+ * adapter's lengths of rows if it has them (DoRA, Liu et al. 2024, arXiv:2402.09353), and with the parameters that it replaces.
+ * Other arrays are not copied. A model that shares its embeddings with the head gets a head of its own if only one is replaced.
  */
-export const merge = (decoder: DecoderConfig, weights: NamedTensors, adapter: LoraAdapter): NamedTensors => {
+export const merge = (decoder: DecoderConfig, weights: NamedTensors, adapter: LoraAdapter): MergedModel => {
   const merged: Record<string, NamedArray> = { ...weights }
   for (let layer = 0; layer < decoder.layers; layer++) {
     for (const projection of projectionsOf(decoder)) {
       if (!adapter.targets.includes(projection)) continue
       const name = projectionName(layer, projection)
-      const a = adapter.tensors[`${name}.lora_A.weight`]
-      const b = adapter.tensors[`${name}.lora_B.weight`]
-      const { shape, data } = weights[`${name}.weight`]
-      merged[`${name}.weight`] = { shape, data: added(data, shape, a.data, b.data, adapter) }
+      const base = weights[`${name}.weight`]
+      const data = added(base, adapter, name)
+      const lengths = adapter.magnitudes[magnitudeName(name)]
+      merged[`${name}.weight`] = { shape: base.shape, data: lengths === undefined ? data : scaled(data, lengths.data) }
     }
   }
-  return merged
+  const separates = separatesHead(decoder, adapter.replaced)
+  if (separates) merged[headName] = weights[embeddingName]
+  return {
+    decoder: separates ? { ...decoder, tiedEmbeddings: false } : decoder,
+    weights: { ...merged, ...adapter.replaced },
+  }
 }
 
-const added = (
-  base: Float32Array,
-  [outputs, inputs]: ReadonlyArray<number>,
-  a: Float32Array,
-  b: Float32Array,
-  { config }: LoraAdapter,
-): Float32Array => {
+/** A base model with an adapter merged into it. */
+export interface MergedModel {
+  readonly decoder: DecoderConfig
+  readonly weights: NamedTensors
+}
+
+const added = ({ shape, data: base }: NamedArray, { config, tensors }: LoraAdapter, name: string): Float32Array => {
+  const [outputs, inputs] = shape
+  const a = tensors[`${name}.lora_A.weight`].data
+  const b = tensors[`${name}.lora_B.weight`].data
   const { rank } = config
   const scaling = scalingOf(config)
   const sum = new Float32Array(base.length)
@@ -234,4 +220,18 @@ const added = (
     for (let input = 0; input < inputs; input++) sum[at + input] = base[at + input] + row[input]
   }
   return sum
+}
+
+/** Scales the rows of a matrix to the given lengths, in place. A row of zeros stays. */
+const scaled = (matrix: Float32Array, lengths: Float32Array): Float32Array => {
+  const columns = matrix.length / lengths.length
+  for (let row = 0; row < lengths.length; row++) {
+    const numbers = matrix.subarray(row * columns, (row + 1) * columns)
+    let squares = 0
+    for (const number of numbers) squares += number * number
+    if (squares === 0) continue
+    const factor = lengths[row] / Math.sqrt(squares)
+    for (let at = 0; at < columns; at++) numbers[at] *= factor
+  }
+  return matrix
 }

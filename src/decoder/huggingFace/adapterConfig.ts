@@ -1,7 +1,7 @@
 /** Converts peft's `adapter_config.json` to the settings of our adapters and back. */
 import { Effect, Schema } from "effect"
 import { ConfigError, display } from "../../base/config/Config.ts"
-import { positive, positiveInt } from "../../base/config/fields.ts"
+import { bounded, positive } from "../../base/config/fields.ts"
 import { checkJson, parseJson } from "../../base/config/jsonFile.ts"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { messageOf } from "../../base/config/text.ts"
@@ -27,40 +27,60 @@ export interface AdapterConfig {
   readonly targets: ReadonlyArray<Projection>
   /** The name or path of the base model; null if the file does not name one. */
   readonly base: string | null
+  /** Whether each row of a changed matrix gets its length from a vector (DoRA). Default: false. */
+  readonly dora?: boolean | undefined
+  /** The ends of the names of modules that the adapter replaces as a whole. Default: none. */
+  readonly modulesToSave?: ReadonlyArray<string> | undefined
+}
+
+/** The settings of an adapter's file, in which projections may have ranks and alphas of their own. */
+export interface AdapterFileConfig extends AdapterConfig {
+  /** Returns the rank of a projection, and the scale of its output. */
+  readonly sizesOf: (projection: string) => { readonly rank: number; readonly scaling: number }
 }
 
 /** Returns the scale of an adapter's output. */
-export const scalingOf = ({ rank, alpha, rankStabilised }: AdapterConfig): number =>
+export const scalingOf = ({
+  rank,
+  alpha,
+  rankStabilised,
+}: Pick<AdapterConfig, "rank" | "alpha" | "rankStabilised">): number =>
   alpha / (rankStabilised ? Math.sqrt(rank) : rank)
 
 const maybe = <S extends Schema.Codec<unknown, unknown>>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
+const rankField = bounded("adapterRank")
+
 const AdapterJson = Schema.Struct({
   peft_type: Schema.Literal("LORA"),
-  r: positiveInt,
+  r: rankField,
   lora_alpha: positive,
   target_modules: Schema.Union([Schema.String, Schema.Array(Schema.String)]),
   use_rslora: maybe(Schema.Boolean),
+  use_dora: maybe(Schema.Boolean),
+  modules_to_save: maybe(Schema.Array(Schema.NonEmptyString)),
+  rank_pattern: maybe(Schema.Record(Schema.String, rankField)),
+  alpha_pattern: maybe(Schema.Record(Schema.String, positive)),
   base_model_name_or_path: maybe(Schema.String),
 })
 
 /** Settings of features that we do not support, with the values that switch these off, besides null, false, [] and {}. */
 const features: Readonly<Record<string, ReadonlyArray<unknown>>> = {
-  use_dora: [],
   use_qalora: [],
   use_bdlora: [],
   lora_bias: [],
   fan_in_fan_out: [],
-  modules_to_save: [],
   bias: ["none"],
-  rank_pattern: [],
-  alpha_pattern: [],
   layers_to_transform: [],
   layers_pattern: [],
   layer_replication: [],
   exclude_modules: [],
   target_parameters: [],
   trainable_token_indices: [],
+  ensure_weight_tying: [],
+  arrow_config: [],
+  kasa_config: [],
+  monteclora_config: [],
   alora_invocation_tokens: [],
   // The ways to initialise A and B that are supported. Others also change the base model.
   init_lora_weights: [true, "gaussian"],
@@ -78,7 +98,7 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
   bytes: Uint8Array,
   path: string,
   decoder: DecoderConfig,
-): Effect.fn.Return<AdapterConfig, ConfigError> {
+): Effect.fn.Return<AdapterFileConfig, ConfigError> {
   const parsed = yield* parseJson(bytes, path)
   const json = yield* checkJson(AdapterJson, parsed, path)
   for (const [key, allowed] of Object.entries(features)) {
@@ -89,14 +109,66 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
     const problem = `expected an adapter without this feature, which is not supported; found ${display(value)}`
     return yield* ConfigError.at({ source: path }, key, problem)
   }
-  return {
+  const config = {
     rank: json.r,
     alpha: json.lora_alpha,
     rankStabilised: json.use_rslora ?? false,
     targets: yield* targetsOf(json.target_modules, path, decoder),
     base: json.base_model_name_or_path ?? null,
+    ...(json.use_dora === true ? { dora: true } : {}),
+    ...((json.modules_to_save ?? []).length > 0 ? { modulesToSave: json.modules_to_save ?? [] } : {}),
+  }
+  const rankOf = yield* patternOf(json.rank_pattern ?? {}, { path, key: "rank_pattern", decoder })
+  const alphaOf = yield* patternOf(json.alpha_pattern ?? {}, { path, key: "alpha_pattern", decoder })
+  const sizesOf = (projection: string) => {
+    const rank = rankOf(projection) ?? config.rank
+    const alpha = alphaOf(projection) ?? config.alpha
+    return { rank, scaling: scalingOf({ ...config, rank, alpha }) }
+  }
+  const names = config.targets.flatMap((target) =>
+    Array.from({ length: decoder.layers }, (_, layer) => projectionName(layer, target)),
+  )
+  const rank = highest(names.map((name) => sizesOf(name).rank))
+  // With one rank and alpha for all, these are those of the file.
+  const isUniform = names.every((name) => rankOf(name) === undefined && alphaOf(name) === undefined)
+  if (isUniform) return { ...config, sizesOf }
+  return { ...config, rank, alpha: scalingOf(config) * rank, rankStabilised: false, sizesOf }
+})
+
+/** The largest number of expressions in a pattern: enough for one of each projection of a large model. */
+const mostExpressions = 4096
+
+/** Makes the function that finds the number of a projection in `rank_pattern` or `alpha_pattern`: that of its first match. */
+const patternOf = Effect.fnUntraced(function* (
+  pattern: Readonly<Record<string, number>>,
+  { path, key, decoder }: { readonly path: string; readonly key: string; readonly decoder: DecoderConfig },
+) {
+  const entries = Object.entries(pattern)
+  const wrong = (problem: string) => ConfigError.at({ source: path }, key, problem)
+  if (entries.length > mostExpressions)
+    return yield* wrong(`expected at most ${mostExpressions} expressions, found ${entries.length}`)
+  const modules = moduleNames(decoder)
+  const names = projectionsOf(decoder).map((one) => projectionName(decoder.layers, one))
+  const longestName = highest([...names, ...modules.values()].map(lengthOf))
+  const matchers = yield* Effect.forEach(entries, ([expression, value]) =>
+    Effect.map(matcherOf(expression, longestName, wrong), (matches) => ({ matches, value })),
+  )
+  return (projection: string): number | undefined => {
+    // An expression must match the end of the name, from its beginning or after a dot.
+    const ends = [projection, modules.get(projection) ?? projection].flatMap(endsOf)
+    return matchers.find(({ matches }) => ends.some(matches))?.value
   }
 })
+
+/** Returns a module's name and its ends after each dot. */
+const endsOf = (name: string): ReadonlyArray<string> => {
+  const parts = name.split(".")
+  return parts.map((_, first) => parts.slice(first).join("."))
+}
+
+/** Returns the modules of the files that join projections, by the names of the projections. */
+const moduleNames = (decoder: DecoderConfig): ReadonlyMap<string, string> =>
+  new Map(joinedModules(decoder).flatMap(({ module, projections }) => projections.map((name) => [name, module])))
 
 const lengthOf = ({ length }: string): number => length
 const moduleOf = (parameter: string): string => parameter.replace(/\.weight$/, "")
@@ -114,10 +186,7 @@ const targetsOf = Effect.fnUntraced(function* (
   const others = [embeddingName, finalNormName, ...(tiedEmbeddings ? [] : [headName])].map(moduleOf)
   const longestName = highest([...others, ...own.map((one) => projectionName(layers, one))].map(lengthOf))
   const matches = yield* matcherOf(target, longestName, wrong)
-  /** The modules of the files that join projections, by the names of the projections. */
-  const moduleIn = new Map(
-    joinedModules(decoder).flatMap(({ module, projections }) => projections.map((name) => [name, module])),
-  )
+  const moduleIn = moduleNames(decoder)
   const other = others.find(matches)
   if (other !== undefined) return yield* wrong(`expected some of ${own.join(", ")}, found ${other}`)
   const found: Array<Projection> = []
@@ -160,7 +229,15 @@ const matcherOf = (
     : Effect.succeed((name: string): boolean => target.some((end) => name === end || name.endsWith(`.${end}`)))
 
 /** Returns an `adapter_config.json` that peft can read. */
-export const encodeAdapterConfig = ({ rank, alpha, rankStabilised, targets, base }: AdapterConfig): Plain => ({
+export const encodeAdapterConfig = ({
+  rank,
+  alpha,
+  rankStabilised,
+  targets,
+  base,
+  dora = false,
+  modulesToSave = [],
+}: AdapterConfig): Plain => ({
   peft_type: "LORA",
   task_type: "CAUSAL_LM",
   base_model_name_or_path: base,
@@ -171,11 +248,11 @@ export const encodeAdapterConfig = ({ rank, alpha, rankStabilised, targets, base
   lora_dropout: 0,
   target_modules: targets,
   use_rslora: rankStabilised,
-  use_dora: false,
+  use_dora: dora,
   bias: "none",
   fan_in_fan_out: false,
   init_lora_weights: true,
-  modules_to_save: null,
+  modules_to_save: modulesToSave.length === 0 ? null : modulesToSave,
   rank_pattern: {},
   alpha_pattern: {},
   layers_to_transform: null,

@@ -54,10 +54,11 @@ type Files = FileSystem.FileSystem | Path.Path
 /**
  * Returns the files of a complete model in Hugging Face's layout. The weights of an adapter are merged into the base model.
  */
-export const filesOfModel = ({ base, adapter }: SavedModel) =>
-  LmDirectory.filesOf(
-    modelToSave(base, adapter === null ? base.weights : Adapter.merge(base.decoder, base.weights, adapter)),
-  )
+export const filesOfModel = (model: SavedModel) => LmDirectory.filesOf(modelToSave(mergedModel(model)))
+
+/** Returns the model with its adapter merged into the weights. */
+export const mergedModel = ({ base, adapter }: SavedModel): BaseModel =>
+  adapter === null ? base : { ...base, ...Adapter.merge(base.decoder, base.weights, adapter) }
 
 /**
  * Splits the path of a step's folder in a run, such as `run_letters/broadcast/step_600`, into the run's folder and the step.
@@ -153,7 +154,8 @@ const inFolder = (folder: string) => openBaseModel({ type: "folder", path: folde
 /** Opens an adapter and its base model. */
 const withAdapter = Effect.fnUntraced(function* (folder: string) {
   const base = yield* inFolder(yield* baseOf(folder))
-  return { base, adapter: yield* Adapter.load(yield* onDisk(".", { followsLinks: true }), folder, base.decoder) }
+  const files = yield* onDisk(".", { followsLinks: true })
+  return { base, adapter: yield* Adapter.load(files, folder, base.decoder, { merging: true }) }
 })
 
 /**

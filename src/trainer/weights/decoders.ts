@@ -16,7 +16,8 @@ import { decoderEngine } from "../../decoder/engine/openDecoder.ts"
 import type { DecodersService } from "../../agents/lm/Decoders.ts"
 import * as EngineLm from "../../decoder/engine/EngineLm.ts"
 import type { Provider } from "../../agents/lm/providers/Provider.ts"
-import { findModel, type ModelPlace, openModel } from "./SavedModel.ts"
+import { needsMerging } from "../../decoder/huggingFace/Adapter.ts"
+import { findModel, mergedModel, type ModelPlace, openModel } from "./SavedModel.ts"
 
 /**
  * Makes the service. A model computes on the backend in the context of the program that opens it. Without such a backend,
@@ -45,9 +46,10 @@ export const makeDecoders = Effect.fnUntraced(function* (
 /** Opens a model, and makes the provider that asks it. */
 const providerOf = Effect.fnUntraced(function* (place: ModelPlace) {
   const { name } = place
-  const { base, adapter } = yield* openModel(place)
-  if (adapter === null) {
-    const engine = yield* decoderEngine({ ...base, name })
+  const model = yield* openModel(place)
+  const { base, adapter } = model
+  if (adapter === null || needsMerging(adapter)) {
+    const engine = yield* decoderEngine({ ...mergedModel(model), name })
     return EngineLm.make({ engine, chat: base.chat, model: name })
   }
   const { rank, targets } = adapter

@@ -61,7 +61,7 @@ const ask = (name: string) => ({
 })
 
 describe("effect serve", () => {
-  it("serves a model of Hugging Face with an adapter, and ends at Ctrl-C", async () => {
+  it("serves a model of Hugging Face with an adapter, beside it or merged, and ends at Ctrl-C", async () => {
     const code = await serving(
       [model, ...small, "--adapter", `poet=${poet}`, "--json"],
       async ({ client, printed }) => {
@@ -75,6 +75,11 @@ describe("effect serve", () => {
         ])
         assert.strictEqual(adapted.system_fingerprint, "poet@0")
         assert.notStrictEqual(adapted.choices[0].message.content, base.choices[0].message.content)
+        await serving([model, ...small, "--merge", poet], async ({ client }) => {
+          assert.deepStrictEqual(await namesOf(client), ["llama"])
+          const merged = await client.chat.completions.create(ask("llama"))
+          assert.strictEqual(merged.choices[0].message.content, adapted.choices[0].message.content)
+        })
       },
     )
     assert.strictEqual(code, 130)
@@ -189,6 +194,11 @@ describe("effect serve", () => {
       )
       assert.include(await wrong(model, "--adapter", "poet"), '--adapter: expected name=path, found "poet"')
       assert.include(await wrong(model, ...small, "--adapter", "poet=none"), "none/adapter_config.json")
+      assert.include(await wrong(model, "--merge", "none"), "none/adapter_config.json")
+      assert.include(
+        await wrong(model, "--merge", poet, "--watch", "."),
+        "--merge: expected neither --tinker nor broadcasts of a run",
+      )
       assert.include(await wrong(model, "--watch", "none"), "--watch: there is no folder none")
       write(folder, "config.json", "{}")
       assert.include(await wrong("."), "config.json: model_type")

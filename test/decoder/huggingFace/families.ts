@@ -36,7 +36,22 @@ export const familyCases: ReadonlyArray<readonly [string, FamilyCase]> = readdir
   .filter((file) => file.endsWith(".json"))
   .map((file) => [file.replace(".json", ""), readCase(file)])
 
-/** Makes the numbers of a tensor from its name, as `make.py` does. */
+/** An adapter of peft with more than two matrices of one rank for each projection: `adapters.py` makes the files. */
+export interface AdapterCase {
+  readonly family: string
+  readonly config: Plain
+  readonly tensors: FamilyCase["tensors"]
+  /** The logits of the last position of each row. */
+  readonly logits: Rows
+}
+
+/** Returns a case's model, and the adapter. */
+export const adapterCase = (name: string): AdapterCase & { readonly model: FamilyCase } => {
+  const adapter: AdapterCase = JSON.parse(readFileSync(`${folder}adapters/${name}.json`, "utf8"))
+  return { ...adapter, model: readCase(`${adapter.family}.json`) }
+}
+
+/** Makes the numbers of a tensor from its name, as `formula.py` does. */
 const numbers = (name: string, shape: ReadonlyArray<number>, centre: number): Float32Array => {
   let start = 2166136261
   for (const letter of new TextEncoder().encode(name)) start = Math.imul(start ^ letter, 16777619) >>> 0
@@ -50,7 +65,7 @@ const numbers = (name: string, shape: ReadonlyArray<number>, centre: number): Fl
 }
 
 /** Makes the tensors of a case. */
-export const tensorsOf = ({ tensors }: FamilyCase): Readonly<Record<string, NamedArray>> =>
+export const tensorsOf = ({ tensors }: Pick<FamilyCase, "tensors">): Readonly<Record<string, NamedArray>> =>
   Object.fromEntries(
     Object.entries(tensors).map(([name, [shape, centre]]) => [name, { shape, data: numbers(name, shape, centre) }]),
   )

@@ -49,7 +49,7 @@ describe("an adapter of peft", () => {
           })
         }
         check(weights, 1)
-        check(Adapter.merge(decoder, weights, adapter), 0)
+        check(Adapter.merge(decoder, weights, adapter).weights, 0)
         const saved: Record<string, Uint8Array> = {}
         for (const [file, contents] of Object.entries(yield* Adapter.filesOf(adapter, decoder)))
           saved[file] = contents instanceof Uint8Array ? contents : Buffer.concat([...contents])

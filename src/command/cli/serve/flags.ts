@@ -36,6 +36,11 @@ export const flags = {
   backend: backendFlag("Where the model computes (default: auto)"),
   threads: threadsFlag,
   adapter: texts("adapter", "name=path", "Load an adapter in peft's format under this name; can be repeated"),
+  merge: text(
+    "merge",
+    "path",
+    "Merge an adapter in peft's format into the model's weights; also one with DoRA or modules_to_save",
+  ),
   watch: texts(
     "watch",
     "dir",

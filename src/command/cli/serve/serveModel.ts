@@ -11,6 +11,7 @@ import { openDecoder, type OpenedDecoder } from "../../../decoder/engine/openDec
 import { type TrainerFolder, trainerAt } from "../../../trainer/trainerFolder.ts"
 import { type FileTree, onDisk } from "../../../run/store/FileTree.ts"
 import { type BroadcastWeights, type Followed, follow } from "../../../trainer/weights/followBroadcasts.ts"
+import * as HuggingFaceAdapter from "../../../decoder/huggingFace/Adapter.ts"
 import * as LmDirectory from "../../../decoder/huggingFace/LmDirectory.ts"
 import { adaptersIn } from "../../../decoder/serve/allowed-adapters-node.ts"
 import { serve } from "../../../decoder/serve/server-node.ts"
@@ -86,6 +87,7 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
   const named = input.model === "latest" ? yield* newestTrainer : input.model
   const trainer = yield* trainerAt(named)
   if (trainer !== undefined) {
+    if (Option.isSome(input.merge)) return yield* usageError(`--merge: expected a folder with a model, ${unmergeable}`)
     if (input.tinker)
       return yield* usageError("--tinker: expected a folder with a model, found a trainer; export a run")
     return { ...(yield* openTrained(yield* trainedModel(trainer, named), input)), trainer, folder: "" }
@@ -93,6 +95,11 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
   const { folder, name, watch } = yield* modelToServe(named)
   const directory = yield* LmDirectory.open(files, folder)
   yield* checkSizes(input, directory.decoder)
+  if (Option.isSome(input.merge) && (input.tinker || input.watch.length + watch.length > 0))
+    return yield* usageError(`--merge: expected neither --tinker nor broadcasts of a run, ${unmergeable}`)
+  const merged = yield* Effect.forEach(Option.toArray(input.merge), (path) =>
+    HuggingFaceAdapter.load(files, path, directory.decoder, { merging: true }),
+  )
   const typed = input.adapter.length + input.adapters.length + input.watch.length + watch.length
   const hasAdapters = input.tinker || typed > 0
   const maxAdapters = Math.max(
@@ -110,9 +117,13 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
       ? Math.min(rankOf(input), directory.decoder.hiddenSize)
       : Option.getOrUndefined(input.maxLoraRank),
     mostBytes: totalmem(),
+    merged: merged[0],
   })
   return { model, watch, maxAdapters, trainer, folder }
 })
+
+const unmergeable =
+  "because a trainer's weights are those without it; export the merged model: effect export ADAPTER --to model"
 
 /** The largest rank of an adapter with `--tinker`. */
 const rankOf = ({ maxLoraRank }: ServeFlags): number => Option.getOrElse(maxLoraRank, () => tinkerRank)

@@ -1,14 +1,18 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { collect, hermes, llama3 } from "../src/agents/lm/toolFormats/ToolFormats.ts"
+import { collect, hermes, llama3, mistral } from "../src/agents/lm/toolFormats/ToolFormats.ts"
 
-const formats = fc.constantFrom(hermes, llama3)
+const formats = fc.constantFrom(hermes, llama3, mistral)
 const tools = ["add", "search"]
 /** Texts with many parts of calls, whole and broken. */
 const part = fc.constantFrom(
   "<tool_call>",
   "</tool_call>",
   "<|python_tag|>",
+  "[TOOL_CALLS]",
+  "[",
+  "]",
+  ",",
   '{"name": "add", "arguments": {"a": 1}}',
   '{"name": "add", "parameters": ',
   '{"arguments": {}, "name": "search"}',
@@ -30,6 +34,19 @@ const pieces = (text: string, cuts: ReadonlyArray<number>): ReadonlyArray<string
   return places.slice(1).map((to, index) => text.slice(places[index], to))
 }
 
+type Calls = ReadonlyArray<{ readonly name: string; readonly values: object }>
+
+/** Writes calls in each format. */
+const written = {
+  hermes: (calls: Calls) =>
+    calls
+      .map(({ name, values }) => `<tool_call>\n${JSON.stringify({ name, arguments: values })}\n</tool_call>`)
+      .join("\n"),
+  llama3: (calls: Calls) => calls.map(({ name, values }) => JSON.stringify({ name, parameters: values })).join("; "),
+  mistral: (calls: Calls) =>
+    `[TOOL_CALLS] [${calls.map(({ name, values }) => JSON.stringify({ name, arguments: values })).join(", ")}]`,
+}
+
 describe("answers with calls of tools", () => {
   it("are read the same, however the text is cut into pieces", () => {
     fc.assert(
@@ -48,14 +65,8 @@ describe("answers with calls of tools", () => {
   it("give each call back as it was written", () => {
     fc.assert(
       fc.property(formats, fc.array(call, { minLength: 1, maxLength: 3 }), (format, calls) => {
-        const written =
-          format.name === "hermes"
-            ? calls.map(
-                ({ name, values }) => `<tool_call>\n${JSON.stringify({ name, arguments: values })}\n</tool_call>`,
-              )
-            : calls.map(({ name, values }) => JSON.stringify({ name, parameters: values }))
         const reader = format.reader({ tools })
-        const read = collect([...reader.push(written.join(format.name === "hermes" ? "\n" : "; ")), ...reader.end()])
+        const read = collect([...reader.push(written[format.name](calls)), ...reader.end()])
         assert.deepStrictEqual(read, {
           content: "",
           calls: calls.map(({ name, values }) => ({ name, arguments: JSON.stringify(values) })),

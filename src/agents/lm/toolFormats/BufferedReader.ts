@@ -39,3 +39,13 @@ export abstract class BufferedReader implements ToolReader {
     return { events, isComplete: rest !== null }
   }
 }
+
+/**
+ * Returns how many characters of `text` can be passed on now. Held back are an end that may be the beginning of `tag`, and
+ * whitespace before it or at the end.
+ */
+export const passable = (text: string, tag: string): number => {
+  let begun = Math.min(text.length, tag.length - 1)
+  while (begun > 0 && !tag.startsWith(text.slice(text.length - begun))) begun--
+  return text.slice(0, text.length - begun).trimEnd().length
+}

@@ -1,19 +1,9 @@
 /** Reads tool calls as Hermes and Qwen models write them: `<tool_call>{"name": …, "arguments": …}</tool_call>`. */
-import { BufferedReader } from "./BufferedReader.ts"
+import { BufferedReader, passable } from "./BufferedReader.ts"
 import type { AnswerEvent, ToolFormat } from "./ToolFormat.ts"
 
 const opened = "<tool_call>"
 const closed = "</tool_call>"
-
-/**
- * Returns how many characters of `text` can be passed on now. Held back are an end that may be the beginning of `tag`, and
- * whitespace before it or at the end.
- */
-const passable = (text: string, tag: string): number => {
-  let begun = Math.min(text.length, tag.length - 1)
-  while (begun > 0 && !tag.startsWith(text.slice(text.length - begun))) begun--
-  return text.slice(0, text.length - begun).trimEnd().length
-}
 
 class HermesReader extends BufferedReader {
   /**

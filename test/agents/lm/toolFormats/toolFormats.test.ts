@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import type { AnswerEvent, ToolFormat } from "../../../../src/agents/lm/toolFormats/ToolFormat.ts"
-import { collect, formatOf, hermes, llama3 } from "../../../../src/agents/lm/toolFormats/ToolFormats.ts"
+import { collect, formatOf, hermes, llama3, mistral } from "../../../../src/agents/lm/toolFormats/ToolFormats.ts"
 
 const tools = ["add", "now"]
 
@@ -118,11 +118,46 @@ describe("the format of Llama 3 models", () => {
   })
 })
 
+describe("the format of Mistral models", () => {
+  it.each([
+    [
+      "two calls after the tag",
+      'So.\n[TOOL_CALLS] [{"name": "add", "arguments": {"a": [1]}, "id": "abc"}, {"name": "now", "arguments": {}}]',
+      "So.",
+      [
+        ["add", '{"a": [1]}'],
+        ["now", "{}"],
+      ],
+    ],
+    ["a list without the tag, which is a special token", ' [{"name": "add", "arguments": {}}]', "", [["add", "{}"]]],
+    ["a list that is no call", '[{"a": 1}, 2]', '[{"a": 1}, 2]', []],
+    ["a list of numbers", "[1, 2]", "[1, 2]", []],
+    ["a list in a text", 'See [{"name": "add", "arguments": {}}]', 'See [{"name": "add", "arguments": {}}]', []],
+    ["a tag without a list", "a [TOOL_CALLS] none", "a [TOOL_CALLS] none", []],
+    ["a tag alone", "a [TOOL_CALLS] [", "a [TOOL_CALLS] [", []],
+    ["a call that is cut off", '[TOOL_CALLS][{"name": "add", "arguments": {"a', "", [["add", '{"a']]],
+    ["text after the calls", '[{"name": "now", "arguments": {}}] done', "done", [["now", "{}"]]],
+  ])("reads %s", (_, text, content, calls) => {
+    const found = read(mistral, text)
+    assert.strictEqual(found.content, content)
+    assert.deepStrictEqual(
+      found.calls.map((call) => [call.name, call.arguments]),
+      calls,
+    )
+  })
+
+  it("has an opening after which the model's answer is a call of the tool", () => {
+    const named = collect(events(mistral, [mistral.opening("add"), '{"a": 1}}]']))
+    assert.deepStrictEqual(named, { content: "", calls: [{ name: "add", arguments: '{"a": 1}' }] })
+  })
+})
+
 describe("a chat template", () => {
   it("shows the format of its tools", () => {
     assert.strictEqual(formatOf("{% if tools %}<tool_call>{% endif %}"), hermes)
     assert.strictEqual(formatOf('{% if tools %}{"name": ..., "parameters": ...}{% endif %}'), llama3)
     assert.isNull(formatOf("{% for message in messages %}{{ message.content }}{% endfor %}"))
-    assert.isNull(formatOf("{% if tools %}{{ tools }}{% endif %}"))
+    assert.strictEqual(formatOf("{% if tools %}[AVAILABLE_TOOLS]{{ tools }}{% endif %}[TOOL_CALLS]"), mistral)
+    assert.strictEqual(formatOf("{% if tools %}{{ tools }}{% endif %}"), llama3)
   })
 })

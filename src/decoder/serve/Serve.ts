@@ -25,6 +25,7 @@ import { ApiError, internalError } from "./ApiError.ts"
 import { generateTokens } from "./generateAnswer.ts"
 import { detokenize, health, models, tokenize } from "./modelRoutes.ts"
 import { failure, reported } from "./responses.ts"
+import { responses } from "./responsesRoute.ts"
 import { metricsPage } from "./metricsRoute.ts"
 import { makeServerState, type ServerState } from "./ServerState.ts"
 
@@ -87,6 +88,7 @@ const routesOf = (state: ServerState, adapters: ClientAdapters, apiKey: Redacted
   return [
     HttpRouter.route("POST", "/v1/chat/completions", guarded(chatCompletions(state))),
     HttpRouter.route("POST", "/v1/completions", guarded(completions(state))),
+    HttpRouter.route("POST", "/v1/responses", guarded(responses(state))),
     HttpRouter.route("POST", "/inference/v1/generate", guarded(generateTokens(state))),
     HttpRouter.route("GET", "/v1/models/*", guarded(models(state))),
     HttpRouter.route("POST", "/v1/load_lora_adapter", guarded(loadAdapter(state, adapters))),

@@ -14,7 +14,7 @@ interface RequestLimits {
 const mostKeys = 256
 
 /** The largest numbers of messages, of tools, of texts that end an answer, and of tokens that end it. */
-const most = { messages: 10_000, tools: 1024, stop: 64, stop_token_ids: 1024 } as const
+const most = { messages: 10_000, input: 10_000, tools: 1024, stop: 64, stop_token_ids: 1024 } as const
 const mostOfStop = 1024
 
 /** The number of token ids that `POST /detokenize` accepts, if the model's own limit is lower. */

@@ -36,15 +36,22 @@ interface ChunkWriter {
 /**
  * Streams the events of an answer. A failure after the beginning becomes an event, because the status has already been sent.
  */
-export const streamed = (events: Stream.Stream<ChoiceEvent, EngineError>, chunks: ChunkWriter) => {
-  const written = (all: ReadonlyArray<object>): string => all.map((chunk) => event(JSON.stringify(chunk))).join("")
+export const streamed = (
+  events: Stream.Stream<ChoiceEvent, EngineError>,
+  chunks: ChunkWriter,
+  /** Whether each event has the name that its key `type` has. Then the last event ends the stream, without `[DONE]`. */
+  { named = false }: { readonly named?: boolean } = {},
+) => {
+  const nameOf = (chunk: object): string => (named && "type" in chunk ? `event: ${String(chunk.type)}\n` : "")
+  const written = (all: ReadonlyArray<object>): string =>
+    all.map((chunk) => nameOf(chunk) + event(JSON.stringify(chunk))).join("")
+  const failed = (error: ApiError): string =>
+    named ? written([{ ...errorBody(error).error, type: "error" }]) : event(JSON.stringify(errorBody(error)))
   const parts = events.pipe(
     Stream.map((one) => written(chunks.push(one))),
     Stream.concat(Stream.suspend(() => Stream.succeed(written(chunks.end())))),
-    Stream.catch((error) =>
-      Stream.fromEffect(Effect.map(reported(error), (shown) => event(JSON.stringify(errorBody(shown))))),
-    ),
-    Stream.concat(Stream.succeed(event("[DONE]"))),
+    Stream.catch((error) => Stream.fromEffect(Effect.map(reported(error), failed))),
+    Stream.concat(Stream.succeed(named ? "" : event("[DONE]"))),
     Stream.filter((text) => text !== ""),
   )
   return HttpServerResponse.stream(Stream.encodeText(parts), {

@@ -9,6 +9,7 @@ const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 const routes = [
   "/v1/chat/completions",
   "/v1/completions",
+  "/v1/responses",
   "/inference/v1/generate",
   "/v1/models",
   "/v1/load_lora_adapter",

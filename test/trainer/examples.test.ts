@@ -16,6 +16,12 @@ const names = readdirSync(join(root, "examples/trainer"))
   .filter((file) => file.endsWith(".yaml") && /^kind: multirun$/m.test(textOf(file)))
   .map((file) => file.replace(".yaml", ""))
 
+/**
+ * The examples that learn from rewards in one process. `teacher/distillation.slow.test.ts` and `tinker/onServer.slow.test.ts`
+ * train what the others use.
+ */
+const rewarded = ["calculator", "reverse-text", "tictactoe-self-play", "two-tasks"]
+
 /** Decodes a config of a trainer and those of its runs. */
 const decoded = (config: unknown) =>
   Effect.runPromise(
@@ -47,7 +53,8 @@ const shortened = (name: string): ReadonlyArray<string> => {
 
 describe("examples of a multi-run trainer", () => {
   it("are the same in YAML and in code", async () => {
-    assert.sameMembers(names, ["calculator", "on-server", "reverse-text", "tictactoe-self-play", "two-tasks"])
+    const others = ["on-server", "teacher", "hints", "distillation", "self-distillation", "dpo"]
+    assert.sameMembers(names, [...rewarded, ...others])
     for (const name of names) {
       const { config }: { readonly config: unknown } = await import(`../../examples/trainer/${name}.ts`)
       assert.deepStrictEqual(await decoded(config), await decoded(parse(textOf(`${name}.yaml`))), name)
@@ -64,8 +71,7 @@ describe("examples of a multi-run trainer", () => {
     }
   })
 
-  // `test/trainer/tinker/onServer.slow.test.ts` trains on a server.
-  for (const name of names.filter((one) => one !== "on-server")) {
+  for (const name of rewarded) {
     it(`${name} runs, imitates and learns from rewards`, { tags: "slow" }, () =>
       withFolder(async (folder) => {
         const command = [

@@ -302,8 +302,11 @@ const teacherProblem = ({
       path: ["sampling", "temperature"],
       issue: "Expected 1 with a teacher, so that both models' log-probabilities can be compared",
     }
-  return teacher.type === "self" && protocol === "self_play"
-    ? { path: ["teacher", "type"], issue: "Expected folder or server with self_play, whose games have no right answer" }
+  return teacher.hint !== null && protocol === "self_play"
+    ? {
+        path: ["teacher", "hint"],
+        issue: "Expected a teacher without a hint for self_play, whose games have no right answer",
+      }
     : undefined
 }
 

@@ -159,15 +159,27 @@ const taughtStep = Effect.fnUntraced(function* (
   const { teacher: settings, supervised } = config
   const untaught = { samples, metrics: {} }
   if (teacher === undefined || settings === null) return untaught
-  const isSupervised = step < supervised.steps
-  const hints =
-    settings.type === "self" && renderHint !== undefined && (!isSupervised || settings.supervisedHints)
-      ? withHints(samples, usable, { tasks, run: id, step, width, hint: settings.hint, renderHint })
-      : Effect.succeed(samples)
-  const hinted = yield* hints
-  if (isSupervised) return { samples: hinted, metrics: {} }
+  const { hint, supervisedHints } = settings
+  const hinting = (own: ReadonlyArray<TrainingSample>) =>
+    hint === null || renderHint === undefined
+      ? Effect.succeed(own)
+      : withHints(own, usable, { tasks, run: id, step, width, hint, renderHint })
+  if (step < supervised.steps) return { samples: yield* partly(samples, supervisedHints, hinting), metrics: {} }
+  const hinted = yield* hinting(samples)
   return yield* taughtSamples(samples, { teacher, config: settings, run: id, step, hinted, own: ownWeights() })
 })
+
+/** Changes a share of samples, spread evenly. */
+const partly = <E>(
+  samples: ReadonlyArray<TrainingSample>,
+  share: number,
+  change: (some: ReadonlyArray<TrainingSample>) => Effect.Effect<ReadonlyArray<TrainingSample>, E>,
+) =>
+  Effect.forEach(samples, (sample, at) =>
+    Math.floor((at + 1) * share) > Math.floor(at * share)
+      ? Effect.map(change([sample]), ([changed]) => changed)
+      : Effect.succeed(sample),
+  )
 
 /** Makes the samples of a step from pairs. */
 const pairsOfStep = Effect.fnUntraced(function* (

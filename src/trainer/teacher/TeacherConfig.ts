@@ -8,14 +8,38 @@
  */
 import { Schema } from "effect"
 import { variableIn } from "../../base/config/Config.ts"
-import { bounded, positive, positiveBelow, withDefault } from "../../base/config/fields.ts"
+import { bounded, fraction, positive, positiveBelow, withDefault } from "../../base/config/fields.ts"
 
 const common = {
   /** The factor of the difference of the log-probabilities in the advantage of a token. */
   coefficient: withDefault(positive, 1),
+  /**
+   * What is subtracted from the difference of the log-probabilities: `none`, or the `mean` over all tokens of the step, which
+   * makes the gradient less noisy while the teacher is far away.
+   */
+  baseline: withDefault(Schema.Literals(["none", "mean"]), "none"),
   /** Whether the advantages of the rewards are added; by default, only the teacher's probabilities count. */
   rewards: withDefault(Schema.Boolean, false),
+  /**
+   * The share of samples of the supervised steps before which the hint stands, too, so that the model learns to use hints.
+   */
+  supervisedHints: withDefault(fraction, 0),
 }
+
+/** A hint, which tells the teacher more than the model knows. */
+const Hint = Schema.NonEmptyString.check(
+  Schema.makeFilter((hint) =>
+    hint.includes("{answer}")
+      ? undefined
+      : "Expected a text with {answer}, without which the teacher knows nothing more",
+  ),
+)
+
+/**
+ * The text of a system message that the teacher reads before the prompt, in which `{answer}` is replaced by the task's right
+ * answer; null for none.
+ */
+const optionalHint = withDefault(Schema.NullOr(Hint), null)
 
 /** The name of an environment variable. The key itself must not be in the config, because the config is saved. */
 const KeyVariable = Schema.String.check(
@@ -30,6 +54,8 @@ const FolderTeacher = Schema.Struct({
   type: Schema.Literal("folder"),
   /** The folder, absolute or relative to the config's file. */
   path: Schema.NonEmptyString,
+  /** The text of a system message that the teacher reads before the prompt; see `self`. */
+  hint: optionalHint,
   ...common,
 })
 
@@ -47,6 +73,8 @@ const ServerTeacher = Schema.Struct({
   timeoutS: withDefault(positiveBelow("seconds"), 900),
   /** The largest number of requests at the same time. */
   concurrency: withDefault(bounded("atOnce"), 16),
+  /** The text of a system message that the teacher reads before the prompt; see `self`. */
+  hint: optionalHint,
   ...common,
 })
 
@@ -58,18 +86,7 @@ const SelfTeacher = Schema.Struct({
   /** The teacher is the model itself, with more context. */
   type: Schema.Literal("self"),
   /** The text of a system message before the prompt, in which `{answer}` is replaced by the task's right answer. */
-  hint: withDefault(
-    Schema.NonEmptyString.check(
-      Schema.makeFilter((hint) =>
-        hint.includes("{answer}")
-          ? undefined
-          : "Expected a text with {answer}, without which the teacher knows nothing more",
-      ),
-    ),
-    "{answer}",
-  ),
-  /** Whether the model reads the hints in the supervised steps, too, so that it learns to use them. */
-  supervisedHints: withDefault(Schema.Boolean, false),
+  hint: withDefault(Hint, "{answer}"),
   ...common,
 })
 

@@ -75,7 +75,9 @@ export const withHints = Effect.fnUntraced(function* (
     samples,
     Effect.fnUntraced(function* (sample) {
       const one = playedOf.get(sample.id)
-      const answer = one === undefined ? null : yield* answerOf(tasks, one)
+      // If filters left out all samples of a step, one is kept from which nothing is learned.
+      if (one === undefined) return sample
+      const answer = yield* answerOf(tasks, one)
       if (answer === null)
         return yield* TrainerError.at(
           run,
@@ -108,30 +110,35 @@ export const taughtSamples = Effect.fnUntraced(function* (
   samples: ReadonlyArray<TrainingSample>,
   { teacher, config, run, step, hinted = samples, own }: Teaching,
 ) {
-  const { coefficient, rewards } = config
+  const { coefficient, baseline, rewards } = config
   const scores = yield* Effect.mapError(teacher.score(hinted, own), ({ message }) =>
     TrainerError.at(run, `step ${step}: the teacher failed: ${message}`),
   )
+  const differences: Array<Float64Array> = []
   let [sum, tokens] = [0, 0]
-  const taught: Array<TrainingSample> = []
-  for (const [index, sample] of samples.entries()) {
-    const { id, mask, logprobs } = sample
+  for (const [index, { id, mask, logprobs }] of samples.entries()) {
     const score = scores[index]
     const start = score.length - mask.length
-    const advantages = new Float32Array(mask.length)
+    const own = new Float64Array(mask.length)
     for (let at = 0; at < mask.length; at++) {
       if (mask[at] === 0) continue
-      const difference = score[start + at] - logprobs[at]
-      if (!Number.isFinite(difference))
+      own[at] = score[start + at] - logprobs[at]
+      if (!Number.isFinite(own[at]))
         return yield* TrainerError.at(
           run,
           `step ${step}: sample ${id}: token ${at}: expected a finite log-probability of the teacher, found ${score[start + at]}`,
         )
-      advantages[at] = coefficient * difference + (rewards ? sample.advantages[at] : 0)
-      sum -= difference
+      sum += own[at]
       tokens++
     }
-    taught.push({ ...sample, advantages })
+    differences.push(own)
   }
-  return { samples: taught, metrics: { "sampling/teacher_kl": tokens === 0 ? 0 : sum / tokens } }
+  const mean = tokens === 0 ? 0 : sum / tokens
+  const subtracted = baseline === "mean" ? mean : 0
+  const taught = samples.map((sample, index): TrainingSample => {
+    const advantageAt = (at: number): number =>
+      coefficient * (differences[index][at] - subtracted) + (rewards ? sample.advantages[at] : 0)
+    return { ...sample, advantages: Float32Array.from(sample.mask, (mask, at) => (mask === 0 ? 0 : advantageAt(at))) }
+  })
+  return { samples: taught, metrics: { "sampling/teacher_kl": -mean } }
 })

@@ -89,6 +89,28 @@ describe("orch.toml and orch.yaml", () => {
       "[objective]\ntype = 'dapo'\nclip_hgh = 1",
       'run_a/configs/orch.toml:3: unknown key "objective.clip_hgh"; did you mean "objective.clip_high"?',
     ],
+    ["objective.type = 'dpo'", /orch\.toml:?1?: pairs: expected the pairs that dpo learns from/],
+    [
+      "pairs.dataset_path = 'a.jsonl'",
+      /orch\.toml:1: pairs: expected no pairs, because only dpo learns from them, not grpo/,
+    ],
+    [
+      "[teacher]\ntype = 'oracle'",
+      /orch\.toml:\d: teacher.*expected .*"folder" \| "server" \| "self"|teacher whose type is/,
+    ],
+    ["[teacher]\ntype = 'self'\nhint = 'x'", /orch\.toml:3: teacher\.hint: expected a text with \{answer\}/],
+    [
+      "[teacher]\ntype = 'server'\nmodel = 'm'\nbase_url = 'http://a'\napi_key = 'sk-1'",
+      /orch\.toml:5: teacher\.api_key: expected \$\{NAME\}, the environment variable that holds the key, found <redacted>$/,
+    ],
+    [
+      "teacher.type = 'self'\nsampling.temperature = 0.5",
+      /orch\.toml:2: sampling\.temperature: expected 1 with a teacher.*, found 0\.5$/,
+    ],
+    [
+      "teacher.type = 'self'\nobjective.type = 'sft'",
+      /orch\.toml:2: objective\.type: expected an objective with advantages, .*found "sft"$/,
+    ],
     ["train_dataset = 3", /orch\.toml:1: train_dataset: expected .*, found 3/],
     ["x = 1\nx = 2", /orch\.toml:2: expected TOML: trying to redefine/],
     [`x = ${"[".repeat(2000)}`, /orch\.toml:1: expected TOML: /],

@@ -9,6 +9,7 @@ import * as LmDirectory from "../../../src/decoder/huggingFace/LmDirectory.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { modelToSave, openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { MultiRunConfig } from "../../../src/trainer/config/MultiRunConfig.ts"
+import { listenFor } from "../../decoder/serve/realServer.ts"
 import { serveHttp } from "../../servers/listen.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained } from "../smallTraining.ts"
 
@@ -73,10 +74,13 @@ describe("distillation and preferences", () => {
         const { train_dataset: tasks, ...withoutTasks } = runConfig(4)
         // The hint needs room in the window, too.
         const shortest = { ...tasks, max_letters: 2 }
+        const { url } = yield* listenFor(other).pipe(Effect.provide(NodeServices.layer))
         const config = configOf({
+          served: taught(1, { type: "server", model: "base", base_url: `${url}/v1` }, none),
           same: taught(1, { type: "folder", path: same }, none),
           other: taught(1, { type: "folder", path: other }, none),
-          own: taught(2, { type: "self", hint: "{answer}", supervised_hints: true }, { train_dataset: shortest }),
+          hinted: taught(1, { type: "folder", path: same, hint: "{answer}" }, { ...none, train_dataset: shortest }),
+          own: taught(2, { type: "self", hint: "{answer}", supervised_hints: 1 }, { train_dataset: shortest }),
           pairs: { ...withoutTasks, ...none, objective: { type: "dpo" }, pairs: { dataset_path: pairsIn(resultsDir) } },
         })
         const whole = yield* trained(config, { resultsDir })
@@ -87,6 +91,11 @@ describe("distillation and preferences", () => {
         assert.closeTo(Number(metricOf(runDir, "same", 0, "sampling/teacher_kl")), 0, 1e-5)
         const others = advantagesOf(runDir, "other", 0)
         assert.isAbove(Math.max(...Array.from(others, Math.abs)), 0.01)
+        // Our own server gives the log-probabilities of the same teacher.
+        const served = advantagesOf(runDir, "served", 0)
+        assert.strictEqual(served.length, others.length)
+        for (let at = 0; at < others.length; at++) assert.closeTo(served[at], others[at], 1e-4)
+        assert.isAbove(Math.max(...Array.from(advantagesOf(runDir, "hinted", 0), Math.abs)), 1e-4)
         assert.isUndefined(metricOf(runDir, "own", 0, "sampling/teacher_kl"))
         assert.isNumber(metricOf(runDir, "own", 1, "sampling/teacher_kl"))
         assert.strictEqual(metricOf(runDir, "pairs", 0, "sampling/samples"), 16)

@@ -5,7 +5,7 @@ import { firstDifference } from "../../base/config/difference.ts"
 import { isKeyItself } from "../../agents/lm/providers/keys.ts"
 import { columnsOf } from "../../rl/losses/Losses.ts"
 import { projections } from "../../decoder/networks/Decoder.ts"
-import { alpha, isOfAttention } from "../tinker/AdapterInTraining.ts"
+import { alpha, isOfAttention } from "../tinker/models/AdapterInTraining.ts"
 import { InferenceSettings, type MultiRunConfig } from "./MultiRunConfig.ts"
 import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
 

@@ -17,13 +17,13 @@ import {
   placeOf,
   removeCheckpoint,
   writeInfo,
-} from "./checkpoints.ts"
+} from "./models/checkpoints.ts"
 import { findSampler, type TinkerRequest } from "./handlers.ts"
 import { TimeToLive, WeightsInfo } from "./wire/requests.ts"
 import { checkpoints } from "../Layout.ts"
-import * as ModelFiles from "./modelFiles.ts"
-import { checkOwner } from "./performing.ts"
-import { jsonIn } from "./requestBody.ts"
+import * as ModelFiles from "./models/modelFiles.ts"
+import { checkOwner } from "./models/performing.ts"
+import { jsonIn } from "./wire/requestBody.ts"
 import { endOfArchive, headerOf, paddingOf } from "./tar.ts"
 import { type Session, timestamp, type TinkerState } from "./TinkerState.ts"
 

@@ -10,7 +10,7 @@ import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { makePacker } from "../../../src/trainer/batches/Packer.ts"
 import type { TrainingSample } from "../../../src/trainer/batches/TrainingSample.ts"
 import * as MultiLoRAOptimizer from "../../../src/trainer/optimisers/MultiLoRAOptimizer.ts"
-import { alpha } from "../../../src/trainer/tinker/AdapterInTraining.ts"
+import { alpha } from "../../../src/trainer/tinker/models/AdapterInTraining.ts"
 import { compileGradient } from "../../../src/trainer/trainer/gradientProgram.ts"
 import { fakeRuns, slotOf } from "../optimisers/fakeRuns.ts"
 import {

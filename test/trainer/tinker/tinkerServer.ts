@@ -14,7 +14,7 @@ import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import { openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { makeTinkerServer, type TinkerServerOptions } from "../../../src/trainer/tinker/TinkerServer.ts"
-import { makeTrainingPrograms } from "../../../src/trainer/tinker/TrainingPrograms.ts"
+import { makeTrainingPrograms } from "../../../src/trainer/tinker/training/TrainingPrograms.ts"
 import { disk } from "../../run/store/disk.ts"
 
 export const rank = 4

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { placeData, windowSizes } from "../../../src/trainer/tinker/windows.ts"
+import { placeData, windowSizes } from "../../../src/trainer/tinker/training/windows.ts"
 
 const sizes = windowSizes(128)
 const examples = (...lengths: ReadonlyArray<number>) => lengths.map((length) => ({ tokens: new Int32Array(length) }))

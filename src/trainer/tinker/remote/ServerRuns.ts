@@ -1,6 +1,6 @@
 /** Keeps the models of a trainer's runs on a server: creates, saves, loads and unloads them. */
 import { Effect, Exit, Schema, Scope } from "effect"
-import { isOfAttention } from "../AdapterInTraining.ts"
+import { isOfAttention } from "../models/AdapterInTraining.ts"
 import { jsonText } from "../../../base/config/jsonText.ts"
 import { prettyJson } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"

@@ -1,7 +1,7 @@
 /** Defines the messages between a Tinker server and its thread that trains. */
-import type { Datum, LossRequest } from "../Datum.ts"
-import type { AdapterRow } from "../TrainingPrograms.ts"
-import type { WindowBatch } from "../windows.ts"
+import type { Datum, LossRequest } from "./Datum.ts"
+import type { AdapterRow } from "./TrainingPrograms.ts"
+import type { WindowBatch } from "./windows.ts"
 
 /** Asks for one computation of `TrainingPrograms`, or for none, once the programs are compiled. */
 export type Question =

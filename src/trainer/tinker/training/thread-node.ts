@@ -8,8 +8,8 @@ import { askedThread } from "../../../spread/workers/asked-thread-node.ts"
 import type { WorkerError } from "../../../spread/workers/WorkerError.ts"
 import { BackendError } from "../../../tensor/backend/Backend.ts"
 import { backendNames } from "../../../tensor/backend/names.ts"
-import type { TrainingPrograms } from "../TrainingPrograms.ts"
-import { type WindowBatch, windowSizes } from "../windows.ts"
+import type { TrainingPrograms } from "./TrainingPrograms.ts"
+import { type WindowBatch, windowSizes } from "./windows.ts"
 import type { Answer, Question } from "./messages.ts"
 
 const program = programBeside(import.meta.url, "training-node")

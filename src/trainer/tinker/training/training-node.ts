@@ -10,7 +10,7 @@ import { answering } from "../../../spread/workers/answering-node.ts"
 import { backend } from "../../../tensor/backend/named-node.ts"
 import type { BackendError } from "../../../tensor/backend/Backend.ts"
 import { openBaseModel } from "../../baseModel.ts"
-import { makeTrainingPrograms, type TrainingPrograms } from "../TrainingPrograms.ts"
+import { makeTrainingPrograms, type TrainingPrograms } from "./TrainingPrograms.ts"
 import type { Answer, Question } from "./messages.ts"
 import { TrainingTask } from "./thread-node.ts"
 

@@ -2,7 +2,7 @@
 import { utf8 } from "../../../base/config/utf8.ts"
 import { fieldsOf, type ProtobufField, ProtobufMessage } from "../../../base/formats/protobuf.ts"
 import type { LossOutput, SampleOutput } from "./outcomes.ts"
-import { DatumProblem, type RawDatum, type RawLossRequest, type RequestTensor } from "../Datum.ts"
+import { DatumProblem, type RawDatum, type RawLossRequest, type RequestTensor } from "../training/Datum.ts"
 
 /** A request to compute a loss, with the model that it is for. */
 export interface AddressedLossRequest {

@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { naturalInt, positiveInt } from "../../../base/config/fields.ts"
-import type { RawDatum } from "../Datum.ts"
+import type { RawDatum } from "../training/Datum.ts"
 
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const unit = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))

@@ -4,10 +4,10 @@
  * that have gone take no memory.
  */
 import { Effect } from "effect"
-import { ApiError } from "../../decoder/serve/ApiError.ts"
+import { ApiError } from "../../../decoder/serve/ApiError.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { openModel } from "./models.ts"
-import { findRecord, requestIdOf, type TinkerModel, type TinkerState } from "./TinkerState.ts"
+import { findRecord, requestIdOf, type TinkerModel, type TinkerState } from "../TinkerState.ts"
 
 /** Tells whether a model has neither work nor callers, so that nothing is lost with its numbers in memory. */
 const isIdle = ({ users, pending, lastSeq, performedUpTo }: TinkerModel): boolean =>

@@ -10,9 +10,9 @@
  *
  * `slopeGraph` computes the factor of ∇ log π in the gradient, which differs between the losses, so one program serves all.
  */
-import { exp } from "../../base/rng/Elementary.ts"
-import * as Graph from "../../tensor/graph/ops.ts"
-import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { exp } from "../../../base/rng/Elementary.ts"
+import * as Graph from "../../../tensor/graph/ops.ts"
+import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 
 export const lossNames = ["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"] as const
 export type LossName = (typeof lossNames)[number]

@@ -1,10 +1,10 @@
 /** Decodes JSON requests to compute a loss. `wire/protobuf.ts` decodes the others. */
 import { Effect } from "effect"
-import type { ApiError } from "../../decoder/serve/ApiError.ts"
-import { decoderOf } from "./answers.ts"
-import type { RequestTensor } from "./Datum.ts"
-import type { AddressedLossRequest } from "./wire/protobuf.ts"
-import { LossBody, LossInput, type Tensor, tokensOf } from "./wire/requests.ts"
+import type { ApiError } from "../../../decoder/serve/ApiError.ts"
+import { decoderOf } from "../answers.ts"
+import type { RequestTensor } from "../training/Datum.ts"
+import type { AddressedLossRequest } from "./protobuf.ts"
+import { LossBody, LossInput, type Tensor, tokensOf } from "./requests.ts"
 
 const decodeLossBody = decoderOf(LossBody)
 const decodeInput = decoderOf(LossInput)

@@ -3,16 +3,16 @@
  * `encodeState` and `restoreState` convert it to files and back, bit for bit.
  */
 import { Effect } from "effect"
-import { attempt } from "../../base/config/attempt.ts"
-import { FormatError } from "../../base/formats/FormatError.ts"
-import * as Safetensors from "../../base/formats/safetensors.ts"
-import type { Stream } from "../../base/rng/Rng.ts"
-import { EngineError } from "../../decoder/inference/EngineError.ts"
-import * as Decoder from "../../decoder/networks/Decoder.ts"
-import { layout, type NamedArray, type NamedTensors, type ParameterLayout } from "../../tensor/graph/Parameters.ts"
-import { TrainerError } from "../TrainerError.ts"
-import type { AdamSettings, AdamSteps } from "./AdamSteps.ts"
-import type { AdapterRow } from "./TrainingPrograms.ts"
+import { attempt } from "../../../base/config/attempt.ts"
+import { FormatError } from "../../../base/formats/FormatError.ts"
+import * as Safetensors from "../../../base/formats/safetensors.ts"
+import type { Stream } from "../../../base/rng/Rng.ts"
+import { EngineError } from "../../../decoder/inference/EngineError.ts"
+import * as Decoder from "../../../decoder/networks/Decoder.ts"
+import { layout, type NamedArray, type NamedTensors, type ParameterLayout } from "../../../tensor/graph/Parameters.ts"
+import { TrainerError } from "../../TrainerError.ts"
+import type { AdamSettings, AdamSteps } from "../training/AdamSteps.ts"
+import type { AdapterRow } from "../training/TrainingPrograms.ts"
 
 /** The settings of a model's adapter. */
 interface AdapterChoice {

@@ -3,13 +3,13 @@
  * `tinker://MODEL/sampler_weights/NAME`. Both are adapters in peft's format, so other programs can load them, too.
  */
 import { Effect, Schema } from "effect"
-import { parsedJson, prettyJson } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
-import type { DecoderConfig } from "../../decoder/networks/Decoder.ts"
-import * as HuggingFaceAdapter from "../../decoder/huggingFace/Adapter.ts"
-import type { Contents, FileTree } from "../../run/store/FileTree.ts"
-import { type ApiError, badRequest } from "../../decoder/serve/ApiError.ts"
-import { notFound } from "./answers.ts"
+import { parsedJson, prettyJson } from "../../../base/config/text.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import type { DecoderConfig } from "../../../decoder/networks/Decoder.ts"
+import * as HuggingFaceAdapter from "../../../decoder/huggingFace/Adapter.ts"
+import type { Contents, FileTree } from "../../../run/store/FileTree.ts"
+import { type ApiError, badRequest } from "../../../decoder/serve/ApiError.ts"
+import { notFound } from "../answers.ts"
 import { type AdapterInTraining, alpha, encodeState, stateFile } from "./AdapterInTraining.ts"
 
 const checkpointKinds = ["weights", "sampler_weights"] as const

@@ -1,15 +1,15 @@
 /** Computes the losses of a request, and the gradient of its model's adapter. */
 import { Effect } from "effect"
-import { attempt } from "../../base/config/attempt.ts"
-import { badRequest } from "../../decoder/serve/ApiError.ts"
-import { failedBy } from "./answers.ts"
-import { rowOf } from "./AdapterInTraining.ts"
+import { attempt } from "../../../base/config/attempt.ts"
+import { badRequest } from "../../../decoder/serve/ApiError.ts"
+import { failedBy } from "../answers.ts"
+import { rowOf } from "../models/AdapterInTraining.ts"
 import { checkLossRequest, DatumProblem, type Datum, type LossRequest } from "./Datum.ts"
 import { lossOfToken } from "./lossFunctions.ts"
-import { clientOf, type TinkerModel, type TinkerState } from "./TinkerState.ts"
+import { clientOf, type TinkerModel, type TinkerState } from "../TinkerState.ts"
 import { placeData } from "./windows.ts"
-import type { LossOutput, Outcome } from "./wire/outcomes.ts"
-import type { AddressedLossRequest } from "./wire/protobuf.ts"
+import type { LossOutput, Outcome } from "../wire/outcomes.ts"
+import type { AddressedLossRequest } from "../wire/protobuf.ts"
 
 /** Sums up the loss of an example, from the log-probabilities of its targets. */
 const lossOf = ({ loss, beta }: LossRequest, { columns }: Datum, logProbabilities: Float32Array): number => {

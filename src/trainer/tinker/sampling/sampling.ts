@@ -1,17 +1,17 @@
 /** Samples from models, and computes the log-probabilities of prompts. */
 import { Effect } from "effect"
-import { attempt } from "../../base/config/attempt.ts"
-import { stream } from "../../base/rng/Rng.ts"
-import { ApiError, badRequest, fromEngine } from "../../decoder/serve/ApiError.ts"
-import { EngineError } from "../../decoder/inference/EngineError.ts"
-import { failedBy, outcomeOfRefusal } from "./answers.ts"
-import { placeOf } from "./checkpoints.ts"
-import { checkTokens, DatumProblem } from "./Datum.ts"
+import { attempt } from "../../../base/config/attempt.ts"
+import { stream } from "../../../base/rng/Rng.ts"
+import { ApiError, badRequest, fromEngine } from "../../../decoder/serve/ApiError.ts"
+import { EngineError } from "../../../decoder/inference/EngineError.ts"
+import { failedBy, outcomeOfRefusal } from "../answers.ts"
+import { placeOf } from "../models/checkpoints.ts"
+import { checkTokens, DatumProblem } from "../training/Datum.ts"
 import type { LoadedSampler } from "./Samplers.ts"
-import type { TinkerState } from "./TinkerState.ts"
-import type { Outcome, SampleOutput } from "./wire/outcomes.ts"
-import { type Sample, tokensOf } from "./wire/requests.ts"
-import { placeData } from "./windows.ts"
+import type { TinkerState } from "../TinkerState.ts"
+import type { Outcome, SampleOutput } from "../wire/outcomes.ts"
+import { type Sample, tokensOf } from "../wire/requests.ts"
+import { placeData } from "../training/windows.ts"
 
 /** A request to sample, whose weights are known. */
 interface SampleRequest {

@@ -2,11 +2,11 @@
 import { ByteSize, Effect } from "effect"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
-import { jsonValue } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
-import type { InProgress } from "./counting.ts"
-import type { Unzstd } from "../../base/formats/zip/unzip.ts"
-import { ApiError, badRequest } from "../../decoder/serve/ApiError.ts"
+import { jsonValue } from "../../../base/config/text.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import type { InProgress } from "../waiting/counting.ts"
+import type { Unzstd } from "../../../base/formats/zip/unzip.ts"
+import { ApiError, badRequest } from "../../../decoder/serve/ApiError.ts"
 
 export interface RequestBody {
   readonly encoding: "json" | "protobuf"

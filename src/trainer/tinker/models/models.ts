@@ -1,17 +1,17 @@
 /** Creates, opens and unloads the models of a Tinker server, and accepts their requests. */
 import { Effect, Latch, Semaphore } from "effect"
-import { joined } from "../../base/config/bytes.ts"
-import { sha256 } from "../../base/config/sha256.ts"
-import { utf8 } from "../../base/config/utf8.ts"
-import { stream } from "../../base/rng/Rng.ts"
-import * as Decoder from "../../decoder/networks/Decoder.ts"
-import { ApiError, badRequest } from "../../decoder/serve/ApiError.ts"
-import { failedBy, notFound } from "./answers.ts"
+import { joined } from "../../../base/config/bytes.ts"
+import { sha256 } from "../../../base/config/sha256.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import { stream } from "../../../base/rng/Rng.ts"
+import * as Decoder from "../../../decoder/networks/Decoder.ts"
+import { ApiError, badRequest } from "../../../decoder/serve/ApiError.ts"
+import { failedBy, notFound } from "../answers.ts"
 import { isOfAttention, makeAdapter, restoreState } from "./AdapterInTraining.ts"
-import { type CreateModel, metadataKey } from "./wire/requests.ts"
+import { type CreateModel, metadataKey } from "../wire/requests.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { performAll } from "./performing.ts"
-import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "./TinkerState.ts"
+import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "../TinkerState.ts"
 
 /** Makes the adapter of a model, with its last saved numbers, and starts to perform its requests. */
 export const openModel = Effect.fnUntraced(function* (state: TinkerState, record: ModelFiles.ModelRecord) {

@@ -10,10 +10,10 @@
  * ```
  */
 import { Effect, Exit, Scope, Semaphore } from "effect"
-import { Backend, type BackendError, type Compiling } from "../../tensor/backend/Backend.ts"
-import type { ParameterLayout } from "../../tensor/graph/Parameters.ts"
-import { compileOptimiser, type OptimiserProgram, stepBy } from "../optimisers/OptimiserProgram.ts"
-import type { TrainerError } from "../TrainerError.ts"
+import { Backend, type BackendError, type Compiling } from "../../../tensor/backend/Backend.ts"
+import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
+import { compileOptimiser, type OptimiserProgram, stepBy } from "../../optimisers/OptimiserProgram.ts"
+import type { TrainerError } from "../../TrainerError.ts"
 
 export interface AdamSettings {
   readonly learningRate: number

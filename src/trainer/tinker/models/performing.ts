@@ -1,10 +1,10 @@
 /** Performs the requests of models, each model's in the order of their numbers and each request exactly once. */
 import { Clock, Effect } from "effect"
-import { isMachineFault } from "../../base/config/files.ts"
-import { messageOf, parsedJson } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
-import { ApiError, badRequest } from "../../decoder/serve/ApiError.ts"
-import { decoderOf, failedBy, outcomeOfRefusal } from "./answers.ts"
+import { isMachineFault } from "../../../base/config/files.ts"
+import { messageOf, parsedJson } from "../../../base/config/text.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import { ApiError, badRequest } from "../../../decoder/serve/ApiError.ts"
+import { decoderOf, failedBy, outcomeOfRefusal } from "../answers.ts"
 import { clearGradient, encodeState, restoreState, updateAdapter } from "./AdapterInTraining.ts"
 import {
   addressOf,
@@ -17,16 +17,16 @@ import {
   removeCheckpoint,
   saveCheckpoint,
 } from "./checkpoints.ts"
-import { DatumProblem } from "./Datum.ts"
-import { lossRequestOf } from "./lossBodies.ts"
-import { performLoss } from "./losses.ts"
+import { DatumProblem } from "../training/Datum.ts"
+import { lossRequestOf } from "../wire/lossBodies.ts"
+import { performLoss } from "../training/losses.ts"
 import * as ModelFiles from "./modelFiles.ts"
-import { saveSession } from "./sessions.ts"
-import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "./TinkerState.ts"
-import { attempt } from "../../base/config/attempt.ts"
-import type { Outcome } from "./wire/outcomes.ts"
-import { decodeLossRequest } from "./wire/protobuf.ts"
-import { LoadWeights, OptimStep, SaveWeights } from "./wire/requests.ts"
+import { saveSession } from "../sessions.ts"
+import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "../TinkerState.ts"
+import { attempt } from "../../../base/config/attempt.ts"
+import type { Outcome } from "../wire/outcomes.ts"
+import { decodeLossRequest } from "../wire/protobuf.ts"
+import { LoadWeights, OptimStep, SaveWeights } from "../wire/requests.ts"
 
 /** A request of a model whose turn has come. */
 interface CurrentRequest extends ModelFiles.AcceptedRequest {

@@ -3,16 +3,16 @@
  * longest time makes room for a new one.
  */
 import { Effect, Latch, Semaphore } from "effect"
-import type { DecoderConfig, AdapterShape } from "../../decoder/networks/Decoder.ts"
-import * as Decoder from "../../decoder/networks/Decoder.ts"
-import * as HuggingFaceAdapter from "../../decoder/huggingFace/Adapter.ts"
-import type { EngineError, EngineService } from "../../decoder/inference/Engine.ts"
-import { ApiError } from "../../decoder/serve/ApiError.ts"
-import type { FileTree } from "../../run/store/FileTree.ts"
-import type { RunStoreError } from "../../run/store/RunStoreError.ts"
-import { notFound } from "./answers.ts"
-import { addressOf, type CheckpointPlace, folderOfCheckpoint, infoOf } from "./checkpoints.ts"
-import type { AdapterRow } from "./TrainingPrograms.ts"
+import type { DecoderConfig, AdapterShape } from "../../../decoder/networks/Decoder.ts"
+import * as Decoder from "../../../decoder/networks/Decoder.ts"
+import * as HuggingFaceAdapter from "../../../decoder/huggingFace/Adapter.ts"
+import type { EngineError, EngineService } from "../../../decoder/inference/Engine.ts"
+import { ApiError } from "../../../decoder/serve/ApiError.ts"
+import type { FileTree } from "../../../run/store/FileTree.ts"
+import type { RunStoreError } from "../../../run/store/RunStoreError.ts"
+import { notFound } from "../answers.ts"
+import { addressOf, type CheckpointPlace, folderOfCheckpoint, infoOf } from "../models/checkpoints.ts"
+import type { AdapterRow } from "../training/TrainingPrograms.ts"
 
 /** An adapter that the engine has. */
 export interface LoadedSampler {

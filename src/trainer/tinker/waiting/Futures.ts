@@ -1,6 +1,6 @@
 /** Holds the outcomes of requests that take long, until their clients retrieve them. */
 import { Deferred, Effect, Option } from "effect"
-import type { Outcome } from "./wire/outcomes.ts"
+import type { Outcome } from "../wire/outcomes.ts"
 
 interface Future {
   /** The name of the API key to which the request belongs. */

@@ -18,7 +18,6 @@ import type { LmService } from "../../agents/lm/Lm.ts"
 import type { LmError } from "../../agents/lm/LmError.ts"
 import { seeded } from "../../agents/lm/middleware/seeded.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import { meanOf } from "../../base/statistics/resampling.ts"
 import type { TaskSet } from "../../agents/task/TaskSet.ts"
 import type { TrainingSample } from "../batches/TrainingSample.ts"
 import { rolloutsState, writeRollouts } from "../batches/rolloutFiles.ts"
@@ -36,6 +35,7 @@ import type { FeatureReader } from "../teacher/compileScorer.ts"
 import { isPlayed, samplesOf, type Scored, type Usable, usableOf } from "./advantages.ts"
 import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
 import { failedRollout, failureOf, isTooMany, refuseFailures, rewardProblem, tooMany } from "./failedEpisodes.ts"
+import { figuresOf } from "./figures.ts"
 import { chosenGroups, nextTasks, type StepState } from "./groups.ts"
 import { filterMetrics } from "./sampleFilters.ts"
 import { taskOrder } from "./taskOrder.ts"
@@ -380,24 +380,5 @@ const metricsOf = (
       played.flatMap(({ refused }) => refused),
     ),
     ...lost,
-  }
-}
-
-/**
- * Computes the mean reward, the mean answer length, and by how many steps the weights that answered are older than `step`.
- */
-const figuresOf = (rollouts: ReadonlyArray<Rollout>, step: number): Readonly<Record<string, number>> => {
-  const completions = rollouts.map(({ steps }) =>
-    steps.flatMap((one) => (one._tag === "AgentStep" ? [one.call.completion] : [])),
-  )
-  const ages = completions
-    .flat()
-    .flatMap(({ tokens }) => (tokens?.weights === undefined ? [] : [step - tokens.weights.step]))
-  return {
-    "sampling/reward": meanOf(rollouts.map(({ totalReward }) => totalReward)),
-    "sampling/answer_tokens": meanOf(
-      completions.map((calls) => calls.reduce((sum, { usage }) => sum + usage.outputTokens, 0)),
-    ),
-    ...(ages.length === 0 ? {} : { "sampling/staleness": meanOf(ages) }),
   }
 }

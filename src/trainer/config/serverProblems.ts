@@ -102,7 +102,7 @@ export const serverProblems = (config: MultiRunConfig): ReadonlyArray<Problem> =
 /** Returns the settings of a run that a server cannot carry out. */
 export const serverRunProblems = (
   { trainer }: Pick<MultiRunConfig, "trainer">,
-  { optimiser, objective, sampling, lora, weights, supervised, maxSteps, teacher }: OrchestratorConfig,
+  { optimiser, objective, sampling, lora, weights, supervised, maxSteps, teacher, critic }: OrchestratorConfig,
 ): ReadonlyArray<Problem> => {
   if (trainer.type === "local") return []
   const needsReference = columnsOf(objective).includes("referenceLogProbability_t")
@@ -123,6 +123,7 @@ export const serverRunProblems = (
       "teacher.type",
       `expected server ${withServer}, whose weights are not in this process; found ${teacher?.type ?? "none"}`,
     ),
+    ...unless(critic === null, "critic", `expected null ${withServer}, whose hidden states are not in this process`),
     ...unless(
       sampling.temperature === 1 || !isReinforced,
       "sampling.temperature",

@@ -53,6 +53,7 @@ describe("a config with trainer.type: tinker", () => {
       ["runs.letters.sampling.minP", 0.1],
       ["runs.letters.lora", { alpha: 8 }],
       ["runs.letters.weights", { every: 1 }],
+      ["runs.letters.critic", {}],
     ]
     for (const [key, value] of mistakes) {
       const message = await problemOf(changed(right, key.split("."), value))

@@ -8,6 +8,9 @@ export * as Decoder from "./networks/Decoder.ts"
 export {
   type StepAdapter,
   type TokenCandidate,
+  type Embedded,
+  type Embedder,
+  type EmbedRequest,
   Engine,
   EngineError,
   type EngineService,
@@ -17,6 +20,7 @@ export {
   type GenerateEvent,
   type GenerateRequest,
   type ModelInfo,
+  type Pooling,
   type PromptLogprobs,
   type PromptToken,
   Sampling,

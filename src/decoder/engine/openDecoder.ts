@@ -32,6 +32,8 @@ export interface OpenDecoderOptions {
   readonly maxLength?: number | undefined
   /** The largest number of answers that are generated in one step. Default: 32. */
   readonly slots?: number | undefined
+  /** Whether the engine also computes embeddings, for which it compiles more programs. Default: false. */
+  readonly embeddings?: boolean | undefined
   /** The number of tokens in a page of the cache. Default: 16. */
   readonly pageSize?: number | undefined
   /** The largest number of bytes of the caches and the adapters. Default: 64 GiB. */
@@ -82,7 +84,7 @@ interface DecoderInMemory {
 
 interface DecoderEngineOptions extends Pick<
   OpenDecoderOptions,
-  "maxLength" | "slots" | "pageSize" | "seed" | "mostBytes"
+  "maxLength" | "slots" | "pageSize" | "seed" | "mostBytes" | "embeddings"
 > {
   /** The number of adapters that can be loaded at the same time, with at most the rank of `shape`; none by default. */
   readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
@@ -91,7 +93,7 @@ interface DecoderEngineOptions extends Pick<
 /** Makes an engine that generates with a model in memory. It works until the scope closes. */
 export const decoderEngine = (
   { name, decoder, weights, tokenizer, eosIds }: DecoderInMemory,
-  { maxLength, slots = 32, pageSize, seed, adapters, mostBytes }: DecoderEngineOptions = {},
+  { maxLength, slots = 32, pageSize, seed, adapters, mostBytes, embeddings }: DecoderEngineOptions = {},
 ): Effect.Effect<
   EngineService,
   GraphError | BackendError | BackendUnavailable | EngineError,
@@ -109,6 +111,7 @@ export const decoderEngine = (
     pageSize,
     adapters,
     mostBytes,
+    embeddings,
     ...(seed === undefined ? {} : { seed }),
   })
   return Effect.map(Layer.build(layer), Context.get(Engine))
@@ -121,6 +124,7 @@ export const openDecoder = Effect.fnUntraced(function* (
     name,
     maxLength,
     slots = 32,
+    embeddings,
     pageSize,
     maxAdapters = 0,
     maxRank = 16,
@@ -137,6 +141,7 @@ export const openDecoder = Effect.fnUntraced(function* (
     { name: model, decoder, weights, tokenizer, eosIds },
     {
       slots,
+      embeddings,
       maxLength,
       pageSize,
       seed,

@@ -30,6 +30,9 @@ import { makeEngine } from "./makeEngine.ts"
 export { EngineError } from "./EngineError.ts"
 export type {
   TokenCandidate,
+  Embedded,
+  Embedder,
+  EmbedRequest,
   EngineService,
   EngineStatus,
   Generated,
@@ -37,6 +40,7 @@ export type {
   GenerateEvent,
   GenerateRequest,
   ModelInfo,
+  Pooling,
   PromptLogprobs,
   PromptToken,
   WeightsUsed,

@@ -79,6 +79,30 @@ export type GenerateEvent =
   /** Reports the end. `text` is text that was held back until it was certain that no stop string follows. */
   | { readonly _tag: "Finished"; readonly text: string; readonly generated: Generated }
 
+/** The way in which the hidden states of a text become one embedding: their mean, or the one of the last token. */
+export type Pooling = "mean" | "last"
+
+export interface EmbedRequest {
+  /** The name of the base model or of an adapter. */
+  readonly model: string
+  readonly promptIds: ArrayLike<number>
+  readonly pooling: Pooling
+}
+
+/** The embedding of a text. */
+export interface Embedded {
+  /** The pooled hidden states after the last norm, not scaled. */
+  readonly embedding: Float64Array
+  readonly weights: WeightsUsed
+}
+
+export interface Embedder {
+  /** The number of elements of an embedding. */
+  readonly size: number
+  /** Computes the embedding of a text. If the caller is interrupted, the request leaves the batch and frees its pages. */
+  readonly embed: (request: EmbedRequest) => Effect.Effect<Embedded, EngineError>
+}
+
 /** A model or an adapter that requests can name. */
 export interface ModelInfo {
   readonly name: string
@@ -107,6 +131,8 @@ export interface EngineService {
   readonly generate: (request: GenerateRequest) => Effect.Effect<Generated, EngineError>
   /** Generates an answer token by token. A stream that is closed early ends its request. */
   readonly stream: (request: GenerateRequest) => Stream.Stream<GenerateEvent, EngineError>
+  /** Computes embeddings; absent if the engine was made without them. */
+  readonly embedder?: Embedder
   /** Returns the base model, then the adapters in the order of their names. */
   readonly models: Effect.Effect<ReadonlyArray<ModelInfo>>
   /** Waits until new requests of a model use the weights of a step, or of a later one. The model need not be loaded yet. */

@@ -1,5 +1,5 @@
 /** Holds a request of the engine: its tokens, their text, and the conditions that end it. */
-import type { Exit } from "effect"
+import { Exit } from "effect"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import { draw, score, type TokenDraw } from "./draw.ts"
@@ -17,6 +17,7 @@ import type { FormatCursor } from "../constrained/AnswerFormats.ts"
 import type { Vocabulary } from "../constrained/TokenMasks.ts"
 import type { Sequence } from "./PagedCache.ts"
 import type { Sampling } from "./Sampling.ts"
+import type { HiddenPool } from "./HiddenPool.ts"
 import { makeStopSearch, type StopSearch } from "./stopStrings.ts"
 import type { Version } from "./Versions.ts"
 
@@ -38,6 +39,8 @@ interface JobOptions {
   readonly detokenizer: Detokenizer
   /** The format of the answer; undefined if it can be any text. */
   readonly format?: FormatCursor | undefined
+  /** Collects the hidden states of the prompt, if the request is for an embedding instead of an answer. */
+  readonly pool?: HiddenPool | undefined
   readonly onEvent?: ((event: GenerateEvent) => void) | undefined
   readonly onEnd: (exit: Exit.Exit<Generated, EngineError>) => void
 }
@@ -52,9 +55,10 @@ export class EngineJob {
   readonly promptLength: number
   /**
    * The number of prompt tokens that are read in pages. The last one is not, because it gives the logits of the first
-   * generated token. If each token of the prompt needs its log-probability, none is.
+   * generated token. If each token of the prompt needs its log-probability, none is. For an embedding, all are.
    */
   readonly readLength: number
+  readonly pool: HiddenPool | undefined
   /** The tokens of the prompt and the answer. */
   readonly ids: Int32Array
   /** The number of tokens that were read or generated, with those of the prompt that are read in pages. */
@@ -99,7 +103,8 @@ export class EngineJob {
     for (let at = 0; at < options.promptIds.length; at++) this.ids[at] = options.promptIds[at]
     this.promptLength = options.promptIds.length
     this.promptLogprobs = options.sampling.promptLogprobs === null ? null : [null]
-    this.readLength = this.promptLogprobs === null ? this.promptLength - 1 : 0
+    this.pool = options.pool
+    this.readLength = readLengthOf(options)
     this.known = this.readLength + 1
     this.format = options.format
     this.changes = logitChangesOf(options.sampling, options.promptIds)
@@ -187,8 +192,15 @@ export class EngineJob {
     return this.known === this.maxLength ? this.finish(weights, "length", null) : undefined
   }
 
-  private notFinite(place: string): EngineError {
-    const problem = `${place}: expected finite logits, found NaN or infinite ones; check the weights`
+  /** Ends a request for an embedding, whose pool has all hidden states. */
+  endPool(): Exit.Exit<Generated, EngineError> {
+    const { pool, version } = this
+    if (version === null || pool?.isFinite !== true) return Exit.fail(this.notFinite("the embedding", "hidden states"))
+    return Exit.succeed(this.finish(version.used, "length", null))
+  }
+
+  private notFinite(place: string, numbers = "logits"): EngineError {
+    const problem = `${place}: expected finite ${numbers}, found NaN or infinite ones; check the weights`
     return engineError(this.model, "notFinite", problem)
   }
 
@@ -209,6 +221,11 @@ export class EngineJob {
     this.onEvent?.({ _tag: "Finished", text: rest, generated: answer })
     return answer
   }
+}
+
+const readLengthOf = ({ pool, promptIds, sampling }: JobOptions): number => {
+  if (pool !== undefined) return promptIds.length
+  return sampling.promptLogprobs === null ? promptIds.length - 1 : 0
 }
 
 /** Returns the likeliest tokens of the last draw. */

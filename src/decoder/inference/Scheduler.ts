@@ -12,7 +12,7 @@ import { type EngineError, engineError } from "./EngineError.ts"
 import type { EngineStatus, Generated } from "./EngineService.ts"
 import type { EngineJob } from "./Job.ts"
 import type { PagedCache, Sequence } from "./PagedCache.ts"
-import type { GeneratingProgram, ReadingProgram, StepFeeds, StepModel } from "./StepModel.ts"
+import type { EmbeddingProgram, GeneratingProgram, ReadingProgram, StepFeeds, StepModel } from "./StepModel.ts"
 import type { Version, ModelVersions } from "./Versions.ts"
 import { highest } from "../../base/statistics/extremes.ts"
 
@@ -22,7 +22,9 @@ export class Scheduler {
   private readonly versions: ModelVersions
   private readonly drawing: TokenDraw
   private readonly mostRunning: number
-  private lastKind: "reading" | "generating" = "generating"
+  private lastKind: PlannedStep["kind"] = "generating"
+  /** The kind of the last step that read texts: prompts, or those of embeddings. */
+  private lastRead: "reading" | "embedding" = "embedding"
   /** The requests that wait and those that have begun, each in the order of arrival. */
   private readonly waiting: Array<EngineJob> = []
   private readonly running: Array<EngineJob> = []
@@ -97,17 +99,19 @@ export class Scheduler {
   plan(mayBegin: (model: string) => boolean): PlannedStep | null {
     this.admit(mayBegin)
     for (const job of this.running) job.count = 0
-    const first = this.lastKind === "reading" ? this.planGenerating() : null
+    const first = this.lastKind === "generating" ? null : this.planGenerating()
     // A prompt that is completely in the cache needs no step to be read, so its request can generate now.
-    return first ?? this.planReading() ?? this.planGenerating()
+    return first ?? this.planPages() ?? this.planGenerating()
   }
 
   /** Stores the results of the program, and draws the next tokens. */
-  apply({ kind, program }: PlannedStep): void {
+  apply(step: PlannedStep): void {
     this.steps++
-    this.lastKind = kind
-    if (kind === "reading") this.applyReading(program)
-    else this.applyGenerating(program)
+    this.lastKind = step.kind
+    if (step.kind === "generating") return this.applyGenerating(step.program)
+    this.lastRead = step.kind
+    this.applyReading(step.program)
+    if (step.kind === "embedding") this.applyEmbedding(step.program)
   }
 
   private applyReading(program: ReadingProgram): void {
@@ -117,6 +121,15 @@ export class Scheduler {
       const { length, pages } = sequence
       program.store(readingRow, count, pages[Math.floor(length / pageSize)].index, length % pageSize)
       this.cache.fill(sequence, count)
+    }
+  }
+
+  /** Collects the hidden states of a step, and ends the requests whose texts are read. */
+  private applyEmbedding({ hidden, rows }: EmbeddingProgram): void {
+    for (const job of this.running.slice()) {
+      if (job.count === 0) continue
+      job.pool?.add(hidden, job.readingRow * (hidden.length / rows), job.count)
+      if (job.sequence !== null && hasRead(job, job.sequence)) this.end(job, job.endPool())
     }
   }
 
@@ -134,8 +147,8 @@ export class Scheduler {
   /** Lets waiting requests begin, in the order of arrival. */
   private admit(mayBegin: (model: string) => boolean): void {
     let promised = 0
-    for (const { sequence } of this.running)
-      if (sequence !== null) promised += this.pagesFor(sequence.prompt) - sequence.pages.length
+    for (const { sequence, readLength } of this.running)
+      if (sequence !== null) promised += this.pagesFor(readLength) - sequence.pages.length
     for (let index = 0; index < this.waiting.length && this.running.length < this.mostRunning;) {
       const job = this.waiting[index]
       if (!mayBegin(job.model)) {
@@ -148,7 +161,7 @@ export class Scheduler {
         continue
       }
       const prompt = job.readLength
-      const needed = this.pagesFor(prompt) - this.cache.shared(version.root, job.ids, prompt)
+      const needed = this.pagesFor(prompt) - this.cache.shared(version.root, job.ids, sharedLength(job))
       if (this.running.length > 0 && needed > this.cache.available - promised) return
       promised += needed
       this.waiting.splice(index, 1)
@@ -160,7 +173,7 @@ export class Scheduler {
     this.versions.take(version)
     this.promptTokens += job.promptLength
     job.version = version
-    job.sequence = this.cache.begin(version.root, job.ids, job.readLength)
+    job.sequence = this.cache.begin(version.root, job.ids, sharedLength(job))
     job.state = "running"
     insert(this.running, job)
   }
@@ -169,13 +182,42 @@ export class Scheduler {
     return Math.ceil(tokens / this.model.pageSize)
   }
 
-  /** Plans a step that reads prompts. */
+  /** Plans a step that reads prompts, or texts for embeddings; in turn, if there are both. */
+  private planPages(): PlannedStep | null {
+    return this.lastRead === "reading"
+      ? (this.planEmbedding() ?? this.planReading())
+      : (this.planReading() ?? this.planEmbedding())
+  }
+
   private planReading(): PlannedStep | null {
-    const { pages: noPage, reading } = this.model
-    const jobs: Array<EngineJob> = []
-    for (const job of this.running) if (jobs.length < mostRows(reading) && this.schedule(job)) jobs.push(job)
+    const { reading } = this.model
+    const jobs = this.readersFor(mostRows(reading), ({ pool }) => pool === undefined)
     const program = reading.find(({ rows }) => rows >= jobs.length)
     if (jobs.length === 0 || program === undefined) return null
+    this.feedPages(jobs, program)
+    return { kind: "reading", program }
+  }
+
+  private planEmbedding(): PlannedStep | null {
+    const { embedding } = this.model
+    if (embedding.length === 0) return null
+    const jobs = this.readersFor(mostRows(embedding), ({ pool }) => pool !== undefined)
+    const program = embedding.find(({ rows }) => rows >= jobs.length)
+    if (jobs.length === 0 || program === undefined) return null
+    this.feedPages(jobs, program)
+    return { kind: "embedding", program }
+  }
+
+  /** Chooses the requests of one kind that read in the next step. */
+  private readersFor(rows: number, isOfKind: (job: EngineJob) => boolean): ReadonlyArray<EngineJob> {
+    const jobs: Array<EngineJob> = []
+    for (const job of this.running) if (jobs.length < rows && isOfKind(job) && this.schedule(job)) jobs.push(job)
+    return jobs
+  }
+
+  /** Writes the inputs of a step that reads. */
+  private feedPages(jobs: ReadonlyArray<EngineJob>, program: ReadingProgram): void {
+    const { pages: noPage } = this.model
     const { feeds, pagesPerRow, rows } = program
     clear(feeds)
     feeds.pages.fill(noPage)
@@ -190,18 +232,17 @@ export class Scheduler {
       feeds.adapters[row] = version?.slot ?? -1
       for (let page = 0; page < pages.length; page++) feeds.pages[row * pagesPerRow + page] = pages[page].index
     })
-    return { kind: "reading", program }
   }
 
   /** Decides how many tokens of its prompt a request reads in the next step. Returns whether there are any. */
   private schedule(job: EngineJob): boolean {
     const { sequence } = job
-    if (sequence === null || hasRead(sequence)) return false
+    if (sequence === null || hasRead(job, sequence)) return false
     const before = sequence.length
     const waits = this.cache.reuse(sequence)
     this.cachedPromptTokens += sequence.length - before
-    if (waits || hasRead(sequence)) return false
-    const count = Math.min(this.model.pageSize, sequence.prompt - sequence.length)
+    if (waits || hasRead(job, sequence)) return false
+    const count = Math.min(this.model.pageSize, job.readLength - sequence.length)
     // A request begins only when there is room for its whole prompt, so this always succeeds.
     job.count = this.cache.extend(sequence, sequence.length + count) - sequence.length
     return job.count > 0
@@ -209,7 +250,8 @@ export class Scheduler {
 
   /** Plans a step that generates a token for each request whose prompt is read. */
   private planGenerating(): PlannedStep | null {
-    for (const job of this.running) if (job.sequence !== null && hasRead(job.sequence)) this.seat(job, job.sequence)
+    for (const job of this.running)
+      if (job.sequence !== null && hasRead(job, job.sequence)) this.seat(job, job.sequence)
     const jobs = this.running.filter(({ row }) => row !== -1)
     const longest = highest(jobs.map(({ cached }) => cached))
     const program = this.model.generating.find(
@@ -270,6 +312,7 @@ export class Scheduler {
 /** A step that is ready to run. */
 type PlannedStep =
   | { readonly kind: "reading"; readonly program: ReadingProgram }
+  | { readonly kind: "embedding"; readonly program: EmbeddingProgram }
   | { readonly kind: "generating"; readonly program: GeneratingProgram }
 
 const clear = ({ adapters, lengths, tokens }: StepFeeds): void => {
@@ -285,7 +328,10 @@ const mostRows = (programs: ReadonlyArray<{ readonly rows: number }>): number =>
  * Tells whether a prompt is read. Its last token is not included, because it is computed like generated tokens: it gives the
  * logits of the first one. The tokens before it are shared by all requests with the same prompt.
  */
-const hasRead = ({ length, prompt }: Sequence): boolean => length >= prompt
+const hasRead = ({ readLength }: EngineJob, { length }: Sequence): boolean => length >= readLength
+
+/** Returns the number of prompt tokens that can be shared: none for an embedding, which needs each token's hidden state. */
+const sharedLength = ({ pool, readLength }: EngineJob): number => (pool === undefined ? readLength : 0)
 
 /** Inserts a request into a list in the order of arrival. */
 const insert = (jobs: Array<EngineJob>, job: EngineJob): void => {

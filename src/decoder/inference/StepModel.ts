@@ -53,6 +53,12 @@ export interface ReadingProgram extends ModelStep {
   readonly store: (row: number, count: number, page: number, offset: number) => void
 }
 
+/** A program that reads a page of several texts, and also gives the hidden states of their tokens. */
+export interface EmbeddingProgram extends ReadingProgram {
+  /** [rows, chunk, hiddenSize]: the hidden states after the last norm. */
+  readonly hidden: Float32Array
+}
+
 /** A program that computes one token of several sequences, which use the first rows of the cache. */
 export interface GeneratingProgram extends ModelStep {
   readonly feeds: StepFeeds
@@ -77,6 +83,10 @@ export interface StepModel extends PageStore {
   readonly generating: ReadonlyArray<GeneratingProgram>
   /** The programs that read prompts, sorted by rows. */
   readonly reading: ReadonlyArray<ReadingProgram>
+  /** The programs that read texts for embeddings, sorted by rows; none if the model computes no embeddings. */
+  readonly embedding: ReadonlyArray<EmbeddingProgram>
+  /** The size of a hidden state. */
+  readonly hiddenSize: number
   /** Begins a sequence in a row of the cache: copies the first `tokens` tokens from pages. */
   readonly fillRow: (row: number, pages: ReadonlyArray<number>, tokens: number) => void
   /** Exchanges the sequences of two rows of the cache. */

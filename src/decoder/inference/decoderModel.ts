@@ -28,9 +28,11 @@ import {
   type ModelLayout,
 } from "./modelLayout.ts"
 import { RowCache } from "./RowCache.ts"
-import type { GeneratingProgram, ReadingProgram, StepModel } from "./StepModel.ts"
+import type { EmbeddingProgram, GeneratingProgram, ReadingProgram, StepModel } from "./StepModel.ts"
 
 const readName = (rows: number): string => `read-${rows}`
+
+const embedName = (rows: number): string => `embed-${rows}`
 
 const generateName = ({ rows, count, longRows }: GeneratingSize): string => `generate-${rows}-${count}-${longRows}`
 
@@ -49,8 +51,9 @@ const specOf = (
   return { name, inputs: { ...inputs, ...selected.inputs }, state, outputs }
 }
 
-const readSpec = (layout: ModelLayout, rows: number): ProgramSpec =>
-  specOf(layout, readName(rows), rows, (adapt) => {
+/** Describes a program that reads pages. Only programs for embeddings compute the hidden states. */
+const readSpec = (layout: ModelLayout, rows: number, { hidden }: { readonly hidden: boolean }): ProgramSpec =>
+  specOf(layout, hidden ? embedName(rows) : readName(rows), rows, (adapt) => {
     // The last page is never written; unused elements of `pages` refer to it.
     const sizes = {
       sequences: rows,
@@ -61,7 +64,7 @@ const readSpec = (layout: ModelLayout, rows: number): ProgramSpec =>
     }
     const { inputs, outputs } = cachedStep(layout.config, layout.weights, sizes, adapt)
     // No logits are needed here: only the last token of a prompt needs them, and a program that generates computes it.
-    return { inputs, outputs: { entries: outputs.entries } }
+    return { inputs, outputs: { entries: outputs.entries, ...(hidden ? { hidden: outputs.hidden } : {}) } }
   })
 
 const generateSpec = (layout: ModelLayout, size: GeneratingSize): ProgramSpec =>
@@ -75,7 +78,8 @@ const generateSpec = (layout: ModelLayout, size: GeneratingSize): ProgramSpec =>
 const specsOf = (layout: ModelLayout): Readonly<Record<string, ProgramSpec>> =>
   Object.fromEntries([
     ...layout.generating.map((size) => [generateName(size), generateSpec(layout, size)] as const),
-    ...layout.reading.map((rows) => [readName(rows), readSpec(layout, rows)] as const),
+    ...layout.reading.map((rows) => [readName(rows), readSpec(layout, rows, { hidden: false })] as const),
+    ...layout.embedding.map((rows) => [embedName(rows), readSpec(layout, rows, { hidden: true })] as const),
   ])
 
 /** The programs of a model, and the caches that they share. */
@@ -118,9 +122,8 @@ const feedsOf = ({ slots }: ModelLayout, { feeds }: Program, rows: number) => ({
   adapters: slots === 0 ? new Int32Array(rows) : integers(feeds["slots"]),
 })
 
-const readingProgram = ({ layout, programs, cache }: CompiledModel, rows: number): ReadingProgram => {
+const readingProgram = ({ layout, cache }: CompiledModel, rows: number, program: Program): ReadingProgram => {
   const { config, pageSize, pagesPerRow } = layout
-  const program = programs[readName(rows)]
   const entries = floats(program.results["entries"])
   const page = Int32Array.of(0)
   const stored = { cache, entries, sequence: 0, pages: page, length: 0, count: 0 }
@@ -137,6 +140,11 @@ const readingProgram = ({ layout, programs, cache }: CompiledModel, rows: number
       storeEntries(config, { chunk: pageSize, pageSize }, stored)
     },
   }
+}
+
+const embeddingProgram = (compiled: CompiledModel, rows: number): EmbeddingProgram => {
+  const program = compiled.programs[embedName(rows)]
+  return { ...readingProgram(compiled, rows, program), hidden: floats(program.results["hidden"]) }
 }
 
 const generatingProgram = ({ layout, programs, rowCache }: CompiledModel, size: GeneratingSize): GeneratingProgram => {
@@ -232,7 +240,7 @@ export const decoderModel = Effect.fnUntraced(function* (
   const problem = memoryProblemOf(chosen, sizes.mostBytes)
   if (problem !== undefined) return yield* programError("the engine", problem)
   const layout = layoutOf(chosen)
-  const { maxLength, pageSize, pages, generating, reading, slots, declarations } = layout
+  const { maxLength, pageSize, pages, generating, reading, embedding, slots, declarations } = layout
   const specs = yield* attempt(() => specsOf(layout), GraphError)
   const compiled = yield* compileModel(layout, specs)
   const firstName = readName(reading[0])
@@ -243,7 +251,9 @@ export const decoderModel = Effect.fnUntraced(function* (
     pageSize,
     pages,
     generating: generating.map((size) => generatingProgram(compiled, size)),
-    reading: reading.map((rows) => readingProgram(compiled, rows)),
+    reading: reading.map((rows) => readingProgram(compiled, rows, compiled.programs[readName(rows)])),
+    embedding: embedding.map((rows) => embeddingProgram(compiled, rows)),
+    hiddenSize: config.hiddenSize,
     ...pageFunctions(compiled),
     swapRows: (one, other) => compiled.rowCache.swap(one, other),
     adapterSlots: slots,

@@ -4,9 +4,18 @@ import type { BackendError } from "../../tensor/backend/Backend.ts"
 import { attempt } from "../../base/config/attempt.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import type { EngineService, Generated, GenerateEvent, GenerateRequest, ModelInfo } from "./EngineService.ts"
+import type {
+  Embedded,
+  EmbedRequest,
+  EngineService,
+  Generated,
+  GenerateEvent,
+  GenerateRequest,
+  ModelInfo,
+} from "./EngineService.ts"
 import { EngineError, engineError } from "./EngineError.ts"
 import { closeEngine, type EngineOptions, type EngineState, makeEngineState } from "./EngineState.ts"
+import { HiddenPool } from "./HiddenPool.ts"
 import { EngineJob } from "./Job.ts"
 import { Sampling } from "./Sampling.ts"
 import type { StepModel } from "./StepModel.ts"
@@ -44,6 +53,9 @@ export const makeEngine = Effect.fnUntraced(function* (
   return {
     generate: (request) => generate(state, request),
     stream: (request) => streamEvents(state, request),
+    ...(model.embedding.length === 0
+      ? {}
+      : { embedder: { size: model.hiddenSize, embed: (request: EmbedRequest) => embed(state, request) } }),
     models,
     awaitStep: state.waiters.await,
     status: Effect.sync(() => scheduler.status),
@@ -82,10 +94,11 @@ const promptProblem = (
   { model, maxLength }: EngineState,
   promptIds: ArrayLike<number>,
   { stopTokenIds, logitBias, maxTokens, promptLogprobs }: Sampling,
+  pool: HiddenPool | undefined,
 ): Refusal | undefined => {
   const { length } = promptIds
   if (length === 0) return { reason: "invalidRequest", problem: "the prompt is empty; expected one token or more" }
-  if (maxTokens === 0 && promptLogprobs === null) {
+  if (maxTokens === 0 && promptLogprobs === null && pool === undefined) {
     const problem =
       "maxTokens: expected 1 or more, since the request asks for no log-probabilities of the prompt; found 0"
     return { reason: "invalidRequest", problem }
@@ -118,7 +131,7 @@ const promptProblem = (
 const submit = Effect.fnUntraced(function* (
   state: EngineState,
   { model: modelName, promptIds, sampling: options = {} }: GenerateRequest,
-  hooks: Pick<ConstructorParameters<typeof EngineJob>[0], "onEvent" | "onEnd">,
+  { pool, ...hooks }: Pick<ConstructorParameters<typeof EngineJob>[0], "onEvent" | "onEnd" | "pool">,
 ): Effect.fn.Return<EngineJob, EngineError> {
   const { versions, scheduler, maxLength } = state
   if (state.closed !== null) return yield* state.closed
@@ -131,7 +144,7 @@ const submit = Effect.fnUntraced(function* (
   const sampling = yield* Effect.mapError(decodeSampling(options), (error) =>
     refuse("invalidRequest", `sampling: ${messageOf(error)}`),
   )
-  const refusal = promptProblem(state, promptIds, sampling)
+  const refusal = promptProblem(state, promptIds, sampling, pool)
   if (refusal !== undefined) {
     const { reason, problem, ...part } = refusal
     return yield* new EngineError({ reason, model: modelName, message: `${modelName}: ${problem}`, ...part })
@@ -148,6 +161,7 @@ const submit = Effect.fnUntraced(function* (
     maxLength: Math.min(maxLength, promptIds.length + (sampling.maxTokens ?? maxLength)),
     detokenizer: state.tokenizer,
     format,
+    pool,
     ...hooks,
   })
   scheduler.add(job)
@@ -158,15 +172,31 @@ const submit = Effect.fnUntraced(function* (
 const cancel = (state: EngineState, job: EngineJob): Effect.Effect<void> =>
   Effect.sync(() => state.scheduler.end(job, Exit.interrupt()))
 
-const generate = (state: EngineState, request: GenerateRequest): Effect.Effect<Generated, EngineError> =>
+const generate = (
+  state: EngineState,
+  request: GenerateRequest,
+  pool?: HiddenPool,
+): Effect.Effect<Generated, EngineError> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
       const done = Deferred.makeUnsafe<Generated, EngineError>()
-      return Effect.flatMap(submit(state, request, { onEnd: (exit) => Deferred.doneUnsafe(done, exit) }), (job) =>
+      return Effect.flatMap(submit(state, request, { onEnd: (exit) => Deferred.doneUnsafe(done, exit), pool }), (job) =>
         Effect.onInterrupt(restore(Deferred.await(done)), () => cancel(state, job)),
       )
     }),
   )
+
+/** Computes an embedding: a request for no tokens, whose hidden states a pool collects. */
+const embed = (state: EngineState, { model, promptIds, pooling }: EmbedRequest): Effect.Effect<Embedded, EngineError> =>
+  Effect.suspend(() => {
+    const pool = new HiddenPool(pooling, state.model.hiddenSize)
+    // The seed draws nothing here; without it, a request for an embedding would change the seeds of later requests.
+    const sampling = { maxTokens: 0, seed: 0 }
+    return Effect.map(generate(state, { model, promptIds, sampling }, pool), ({ weights }) => ({
+      embedding: pool.vector(),
+      weights,
+    }))
+  })
 
 const streamEvents = (state: EngineState, request: GenerateRequest): Stream.Stream<GenerateEvent, EngineError> =>
   Stream.callback((queue) => {

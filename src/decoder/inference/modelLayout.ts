@@ -11,6 +11,8 @@ export interface EngineSizes {
   readonly generating?: ReadonlyArray<number> | undefined
   /** The numbers of prompts for which a program that reads a page of each is compiled, [1, 8] by default. */
   readonly reading?: ReadonlyArray<number> | undefined
+  /** Whether programs for embeddings are compiled, too, with the rows of `reading`; false by default. */
+  readonly embeddings?: boolean | undefined
   /** The largest number of tokens of a prompt and its answer together; by default the model's, up to 2048. */
   readonly maxLength?: number | undefined
   /** The number of tokens in a page of the cache of prompts, 16 by default. */
@@ -70,6 +72,8 @@ interface ModelSizes {
   readonly generating: ReadonlyArray<GeneratingSize>
   /** The numbers of prompts for which a program that reads is compiled. */
   readonly reading: ReadonlyArray<number>
+  /** The numbers of texts for which a program that reads for embeddings is compiled; empty without embeddings. */
+  readonly embedding: ReadonlyArray<number>
   /** The number of adapters that can be loaded at the same time. */
   readonly slots: number
   readonly shape: AdapterShape
@@ -105,6 +109,7 @@ export const sizesOf = (config: DecoderConfig, sizes: EngineSizes): ModelSizes =
       segments.flatMap((_, last) => longRowsOf(rows, last).map((longRows) => ({ rows, count: last + 1, longRows }))),
     ),
     reading,
+    embedding: sizes.embeddings === true ? reading : [],
     slots,
     shape,
   }

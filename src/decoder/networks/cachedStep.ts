@@ -67,6 +67,8 @@ export interface CachedStep {
   readonly outputs: {
     /** [sequences, chunk, vocabSize]. */
     readonly logits: Tensor
+    /** The hidden states of the new tokens after the last norm, [sequences, chunk, hiddenSize]. */
+    readonly hidden: Tensor
     /** The keys and values of the new tokens, [sequences, chunk, layers · 2, keyValueHeads · headDim]. */
     readonly entries: Tensor
   }
@@ -111,7 +113,14 @@ export const cachedStep = (config: DecoderConfig, weights: Weights, shape: StepS
     adapt,
   })
   const logits = reshape(logitsOf(config, weights, hidden), [sequences, chunk, config.vocabSize])
-  return { inputs: { tokens, lengths, pages, cache }, outputs: { logits, entries: concat(entries, 2) } }
+  return {
+    inputs: { tokens, lengths, pages, cache },
+    outputs: {
+      logits,
+      hidden: reshape(hidden, [sequences, chunk, config.hiddenSize]),
+      entries: concat(entries, 2),
+    },
+  }
 }
 
 interface CacheInputs {

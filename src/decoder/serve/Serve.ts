@@ -1,6 +1,6 @@
 /**
- * Serves an `Engine` over HTTP with OpenAI's protocol: chat and text completions, whole or streamed, the list of models, and
- * vLLM's routes for adapters and token ids. Clients of OpenAI's API only need another base URL. `server-node.ts` listens with
+ * Serves an `Engine` over HTTP with OpenAI's protocol: chat and text completions, whole or streamed, embeddings, the list of
+ * models, and vLLM's routes for adapters and token ids. Clients of OpenAI's API only need another base URL. `server-node.ts` listens with
  * Node; on other platforms, give `app` to their HTTP server.
  *
  * @example
@@ -17,11 +17,12 @@ import * as HttpServerError from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { type HostGuard, refusedBy, sameKey } from "../../base/config/hostGuard.ts"
-import type { StepAdapter, Engine, EngineError } from "../inference/Engine.ts"
+import type { StepAdapter, Engine, EngineError, Pooling } from "../inference/Engine.ts"
 import type { ChatModel } from "../engine/ChatModel.ts"
 import { type ClientAdapters, loadAdapter, unloadAdapter } from "./adapterRoutes.ts"
 import { chatCompletions, completions } from "./answers.ts"
 import { ApiError, internalError } from "./ApiError.ts"
+import { embeddings } from "./embeddingsRoute.ts"
 import { generateTokens } from "./generateAnswer.ts"
 import { detokenize, health, models, tokenize } from "./modelRoutes.ts"
 import { failure, reported } from "./responses.ts"
@@ -38,6 +39,8 @@ export interface ServeOptions {
   readonly replaceAdapters?: boolean
   /** The largest number of answers that are in progress or waiting; further requests get status 429. Default: 1024. */
   readonly maxRequests?: number | undefined
+  /** The way in which the hidden states of a text become its embedding, if the client does not choose it. Default: mean. */
+  readonly pooling?: Pooling | undefined
   /** The key that clients must send as a bearer token; `/health` needs none. */
   readonly apiKey?: Redacted.Redacted | undefined
   /**
@@ -89,6 +92,7 @@ const routesOf = (state: ServerState, adapters: ClientAdapters, apiKey: Redacted
     HttpRouter.route("POST", "/v1/chat/completions", guarded(chatCompletions(state))),
     HttpRouter.route("POST", "/v1/completions", guarded(completions(state))),
     HttpRouter.route("POST", "/v1/responses", guarded(responses(state))),
+    HttpRouter.route("POST", "/v1/embeddings", guarded(embeddings(state))),
     HttpRouter.route("POST", "/inference/v1/generate", guarded(generateTokens(state))),
     HttpRouter.route("GET", "/v1/models/*", guarded(models(state))),
     HttpRouter.route("POST", "/v1/load_lora_adapter", guarded(loadAdapter(state, adapters))),
@@ -118,6 +122,7 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
     chat: options.chat,
     maxAnswers: options.maxRequests ?? 1024,
     maxBodyBytes: options.maxBodyBytes ?? 32 * 1024 * 1024,
+    pooling: options.pooling ?? "mean",
   })
   const adapters: ClientAdapters = {
     read: options.readAdapter,

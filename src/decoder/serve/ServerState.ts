@@ -6,7 +6,7 @@ import { Clock, Effect } from "effect"
 import { jsonBody } from "../../agents/gateway/jsonBody.ts"
 import { encodeAtMost } from "../../base/tokens/encodeAtMost.ts"
 import type { ChatModel } from "../engine/ChatModel.ts"
-import { Engine, type ModelInfo } from "../inference/Engine.ts"
+import { Engine, type ModelInfo, type Pooling } from "../inference/Engine.ts"
 import { ApiError, badRequest, modelNotFound } from "./ApiError.ts"
 import { type Gate, makeGate } from "./gate.ts"
 import { oversize } from "./limits.ts"
@@ -22,6 +22,8 @@ export interface ServerState {
   readonly metrics: ServeMetrics
   /** The largest number of answers that are in progress or waiting. */
   readonly maxAnswers: number
+  /** The way in which hidden states become an embedding, if the request does not choose it. */
+  readonly pooling: Pooling
   /** The largest body of a request in bytes. */
   readonly maxBodyBytes: number
   readonly startedAtMillis: number
@@ -31,7 +33,7 @@ export interface ServerState {
 
 /** Makes the state of a server for the engine of the context. */
 export const makeServerState = Effect.fnUntraced(function* (
-  settings: Pick<ServerState, "chat" | "maxAnswers" | "maxBodyBytes">,
+  settings: Pick<ServerState, "chat" | "maxAnswers" | "maxBodyBytes" | "pooling">,
 ) {
   const state: ServerState = {
     ...settings,

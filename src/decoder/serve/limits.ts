@@ -14,8 +14,11 @@ interface RequestLimits {
 const mostKeys = 256
 
 /** The largest numbers of messages, of tools, of texts that end an answer, and of tokens that end it. */
-const most = { messages: 10_000, input: 10_000, tools: 1024, stop: 64, stop_token_ids: 1024 } as const
+const most = { messages: 10_000, tools: 1024, stop: 64, stop_token_ids: 1024 } as const
 const mostOfStop = 1024
+
+/** The largest number of items in the input of a response, and of inputs for embeddings. */
+const mostInput = 10_000
 
 /** The number of token ids that `POST /detokenize` accepts, if the model's own limit is lower. */
 const mostDetokenized = 65_536
@@ -51,6 +54,18 @@ const promptProblem = ({ prompt, n }: Plain, { maxTokens, maxAnswers }: RequestL
   return undefined
 }
 
+/** Checks the key `input`, which is a list of items, of texts, of lists of token ids, or of token ids. */
+const inputProblem = ({ input }: Plain, { maxTokens }: RequestLimits): ApiError | undefined => {
+  if (!Array.isArray(input)) return undefined
+  if (typeof input[0] === "number") return idsProblem("input", input, maxTokens)
+  if (input.length > mostInput) return lengthProblem("input", input.length, mostInput)
+  for (const [at, ids] of input.entries()) {
+    const problem = Array.isArray(ids) ? idsProblem(`input[${at}]`, ids, maxTokens) : undefined
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
 /** Returns why a body is refused before it is decoded; undefined if it may be decoded. */
 export const oversize = (body: unknown, limits: RequestLimits): ApiError | undefined => {
   if (!isPlain(body)) return undefined
@@ -65,7 +80,8 @@ export const oversize = (body: unknown, limits: RequestLimits): ApiError | undef
     (isPlain(settings) ? settingsProblem(settings, "sampling_params.") : undefined) ??
     tokensProblem ??
     (Array.isArray(ids) ? idsProblem("token_ids", ids, limits.maxTokens) : undefined) ??
-    promptProblem(body, limits)
+    promptProblem(body, limits) ??
+    inputProblem(body, limits)
   )
 }
 

@@ -10,7 +10,7 @@ import { LogitBias, mostTopLogprobs, Penalty, RepetitionPenalty } from "../infer
 import { type ApiError, badRequest } from "./ApiError.ts"
 
 /** A key that may be left out or null. */
-const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+export const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
 /** The largest number of choices of one prompt. */
 const mostChoices = 128
@@ -226,6 +226,7 @@ const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unk
   features: [],
   kv_transfer_params: [],
   flat_logprobs: [false],
+  normalize: [true],
 }
 
 /** Settings that never change the answer. */

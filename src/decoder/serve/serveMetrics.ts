@@ -10,6 +10,7 @@ const routes = [
   "/v1/chat/completions",
   "/v1/completions",
   "/v1/responses",
+  "/v1/embeddings",
   "/inference/v1/generate",
   "/v1/models",
   "/v1/load_lora_adapter",

@@ -136,6 +136,8 @@ export const fakeModel = ({
   }
   return {
     vocabSize,
+    embedding: [],
+    hiddenSize: 1,
     maxLength,
     pageSize,
     pages,

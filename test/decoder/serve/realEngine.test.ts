@@ -16,6 +16,14 @@ import { servingEngine } from "./serving.ts"
 const root = fileURLToPath(new URL("../../fixtures/hugging-face/llama", import.meta.url))
 const { forward, greedy } = JSON.parse(readFileSync(`${root}/expected.json`, "utf8"))
 
+/** The embeddings of token ids, or of the text with these ids, by Hugging Face transformers. */
+interface Embedding {
+  readonly text?: string
+  readonly ids: ReadonlyArray<number>
+  readonly mean: ReadonlyArray<number>
+  readonly last: ReadonlyArray<number>
+}
+
 const scope = Effect.runSync(Scope.make())
 let model: OpenedDecoder
 
@@ -26,7 +34,15 @@ beforeAll(async () => {
     onDisk(root).pipe(
       Effect.flatMap((files) => LmDirectory.open(files, ".")),
       Effect.flatMap((directory) =>
-        openDecoder(directory, { name: "base", slots: 16, maxLength: 128, pageSize: 8, maxAdapters: 3, maxRank: 4 }),
+        openDecoder(directory, {
+          name: "base",
+          slots: 16,
+          maxLength: 128,
+          pageSize: 8,
+          maxAdapters: 3,
+          maxRank: 4,
+          embeddings: true,
+        }),
       ),
       Effect.provide(disk),
       Effect.provide(Wasm.layer),
@@ -81,6 +97,60 @@ describe("a small Llama behind the server", () => {
       const load = { prompt: ids[1], max_tokens: 12, n: 4, seed: 1, ignore_eos: true }
       const [again] = await Promise.all([post("/v1/completions", scored), post("/v1/completions", load)])
       assert.deepStrictEqual(again.body.choices, choices)
+    }))
+
+  it("gives the embeddings of Hugging Face, pooled, cut and encoded, and the same bits among other requests", () =>
+    serving(async ({ client, post, engine }) => {
+      const rows: ReadonlyArray<Embedding> = JSON.parse(readFileSync(`${root}/embeddings.json`, "utf8"))
+      const input = rows.map(({ ids }) => ids)
+      const load = post("/v1/completions", { prompt: input[1], max_tokens: 24, n: 4, seed: 1, ignore_eos: true })
+      const tokens = input.reduce((sum, { length }) => sum + length, 0)
+      for (const pooling of ["mean", "last"] as const) {
+        const { body } = await post("/v1/embeddings", { input, pooling })
+        assert.deepStrictEqual(body.usage, { prompt_tokens: tokens, total_tokens: tokens })
+        assert.strictEqual(body.system_fingerprint, "base@0")
+        for (const [at, { embedding }] of body.data.entries())
+          for (const [index, expected] of rows[at][pooling].entries()) assert.closeTo(embedding[index], expected, 1e-5)
+        const alone = await post("/v1/embeddings", { input: input[1], pooling })
+        assert.deepStrictEqual(alone.body.data[0].embedding, body.data[1].embedding)
+      }
+      assert.strictEqual((await load).status, 200)
+      // The client asks for base64 and decodes it, if the caller does not choose.
+      const texts = rows.flatMap(({ text }) => text ?? [])
+      const decoded = await client.embeddings.create({ model: "base", input: texts })
+      const floats = await client.embeddings.create({ model: "base", input: texts, encoding_format: "float" })
+      assert.deepStrictEqual(decoded.data, floats.data)
+      const cut = await client.embeddings.create({ model: "base", input: texts[1], dimensions: 8 })
+      const head = rows[1].mean.slice(0, 8)
+      const norm = Math.hypot(...head)
+      for (const [at, element] of head.entries()) assert.closeTo(cut.data[0].embedding[at], element / norm, 1e-5)
+      const { running, waiting, pages } = await Effect.runPromise(engine.status)
+      assert.deepStrictEqual([running, waiting, pages.used], [0, 0, 0])
+    }))
+
+  it("gives an adapter's embeddings other numbers, and refuses wrong requests by their key", () =>
+    serving(async ({ post }) => {
+      await post("/v1/load_lora_adapter", { lora_name: "run_e", lora_path: "/broadcast/step_3" })
+      const embeddingOf = async (model: string) => (await post("/v1/embeddings", { model, input: "Hi" })).body
+      const [adapted, base] = [await embeddingOf("run_e"), await embeddingOf("base")]
+      assert.strictEqual(adapted.system_fingerprint, "run_e@3")
+      assert.notDeepEqual(adapted.data[0].embedding, base.data[0].embedding)
+      const wrong: ReadonlyArray<readonly [object, string | null]> = [
+        [{ input: "Hi", dimensions: 65 }, "dimensions"],
+        [{ input: ["Hi", ""] }, "input[1]"],
+        [{ input: Array.from({ length: 129 }, () => 3) }, "input"],
+        [{ input: [[3], Array.from({ length: 129 }, () => 3)] }, "input[1]"],
+        [{ input: "a ".repeat(5000) }, "input"],
+        [{ input: Array.from({ length: 1025 }, () => "a") }, "input"],
+        [{ input: [9999] }, null],
+        [{ input: "Hi", encoding_format: "int8" }, "encoding_format"],
+        [{ input: "Hi", normalize: false }, "normalize"],
+      ]
+      for (const [body, param] of wrong) {
+        const refused = await post("/v1/embeddings", body)
+        assert.deepStrictEqual([refused.status, refused.body.error.param], [400, param], JSON.stringify(refused.body))
+      }
+      await post("/v1/unload_lora_adapter", { lora_name: "run_e" })
     }))
 
   it("answers in JSON that fits the schema, and refuses a schema by its keyword", () =>

@@ -108,6 +108,12 @@ export const flags = {
     Flag.withDefault("auto" as const),
     Flag.withDescription("How the model writes calls of tools (default: auto, as its chat template shows)"),
   ),
+  pooling: Flag.Literals("pooling", ["mean", "last"]).pipe(
+    Flag.withDefault("mean" as const),
+    Flag.withDescription(
+      "How hidden states become an embedding: their mean, or that of the last token (default: mean)",
+    ),
+  ),
   verbose: toggle("verbose", "Print a line for each step that is loaded, not only for the first of each run"),
   json: toggle("json", "Print the address and the model as one line of JSON"),
 }

@@ -65,6 +65,7 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
     host: input.host,
     port: input.port,
     allowedHosts: input.allowHost,
+    pooling: input.pooling,
     maxRequests: Option.getOrUndefined(input.maxRequests),
     apiKey: key,
     replaceAdapters: input.replaceAdapters,
@@ -109,6 +110,7 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
   const model = yield* openDecoder(directory, {
     name: Option.getOrElse(input.name, () => name),
     maxAdapters,
+    embeddings: true,
     toolFormat: input.toolFormat,
     maxLength: Option.getOrUndefined(input.maxModelLen),
     slots: Option.getOrUndefined(input.slots),

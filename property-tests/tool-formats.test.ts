@@ -1,8 +1,8 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { collect, hermes, llama3, mistral } from "../src/agents/lm/toolFormats/ToolFormats.ts"
+import { collect, hermes, llama3, mistral, mistralArgs } from "../src/agents/lm/toolFormats/ToolFormats.ts"
 
-const formats = fc.constantFrom(hermes, llama3, mistral)
+const formats = fc.constantFrom(hermes, llama3, mistral, mistralArgs)
 const tools = ["add", "search"]
 /** Texts with many parts of calls, whole and broken. */
 const part = fc.constantFrom(
@@ -10,6 +10,10 @@ const part = fc.constantFrom(
   "</tool_call>",
   "<|python_tag|>",
   "[TOOL_CALLS]",
+  "[ARGS]",
+  "[CALL_ID]",
+  "add",
+  "Ab1Cd2Ef3",
   "[",
   "]",
   ",",
@@ -45,6 +49,8 @@ const written = {
   llama3: (calls: Calls) => calls.map(({ name, values }) => JSON.stringify({ name, parameters: values })).join("; "),
   mistral: (calls: Calls) =>
     `[TOOL_CALLS] [${calls.map(({ name, values }) => JSON.stringify({ name, arguments: values })).join(", ")}]`,
+  "mistral-args": (calls: Calls) =>
+    calls.map(({ name, values }) => `[TOOL_CALLS]${name}[ARGS]${JSON.stringify(values)}`).join(""),
 }
 
 describe("answers with calls of tools", () => {

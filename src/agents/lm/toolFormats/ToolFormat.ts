@@ -28,7 +28,7 @@ export interface ReaderOptions {
   readonly tools: ReadonlyArray<string>
 }
 
-export const formatNames = ["hermes", "llama3", "mistral"] as const
+export const formatNames = ["hermes", "llama3", "mistral", "mistral-args"] as const
 export type FormatName = (typeof formatNames)[number]
 
 export interface ToolFormat {

@@ -7,7 +7,7 @@ import { parsedJson } from "../../../base/config/text.ts"
 import type { AnswerEvent } from "./ToolFormat.ts"
 
 /** Finds the end of a JSON object whose text arrives in pieces. */
-class ObjectEnd {
+export class ObjectEnd {
   private depth = 0
   private inString = false
   private escaped = false

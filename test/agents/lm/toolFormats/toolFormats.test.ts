@@ -1,6 +1,13 @@
 import { assert, describe, it } from "vitest"
 import type { AnswerEvent, ToolFormat } from "../../../../src/agents/lm/toolFormats/ToolFormat.ts"
-import { collect, formatOf, hermes, llama3, mistral } from "../../../../src/agents/lm/toolFormats/ToolFormats.ts"
+import {
+  collect,
+  formatOf,
+  hermes,
+  llama3,
+  mistral,
+  mistralArgs,
+} from "../../../../src/agents/lm/toolFormats/ToolFormats.ts"
 
 const tools = ["add", "now"]
 
@@ -152,12 +159,48 @@ describe("the format of Mistral models", () => {
   })
 })
 
+describe("the newer format of Mistral models", () => {
+  const two = [
+    ["add", '{"a": [1]}'],
+    ["now", "{}"],
+  ]
+  it.each([
+    ["text and two calls", 'So.\n[TOOL_CALLS]add[ARGS]{"a": [1]}[TOOL_CALLS]now[ARGS]{}', "So.", two],
+    ["calls with ids", '[TOOL_CALLS]add[CALL_ID]Ab1Cd2Ef3[ARGS]{"a": [1]}[TOOL_CALLS]now[CALL_ID]x[ARGS] {}', "", two],
+    ["calls without the tags, which are special tokens", 'add{"a": [1]}now{}', "", two],
+    ["calls with ids without the tags", ' addAb1Cd2Ef3{"a": [1]}nowAb1Cd2Ef4{}', "", two],
+    ["a tool that is not offered, after the tag", "[TOOL_CALLS]other[ARGS]{}", "", [["other", "{}"]]],
+    ["another word with an object", "other{}", "other{}", []],
+    ["a text that begins with a tool's name", "now it is late", "now it is late", []],
+    ["a name alone", "add", "add", []],
+    ["a tag without a call", "a [TOOL_CALLS] none, really", "a [TOOL_CALLS] none, really", []],
+    ["a tag alone", "a [TOOL_CALLS]ad", "a [TOOL_CALLS]ad", []],
+    ["a call that is cut off", '[TOOL_CALLS]add[ARGS]{"a": "}', "", [["add", '{"a": "}']]],
+    ["text after the calls", "now{} done", "done", [["now", "{}"]]],
+  ])("reads %s", (_, text, content, calls) => {
+    const found = read(mistralArgs, text)
+    assert.strictEqual(found.content, content)
+    assert.deepStrictEqual(
+      found.calls.map((call) => [call.name, call.arguments]),
+      calls,
+    )
+  })
+
+  it("has an opening after which the model's answer is a call of the tool", () => {
+    const named = collect(events(mistralArgs, [mistralArgs.opening("add"), '{"a": 1}']))
+    assert.deepStrictEqual(named, { content: "", calls: [{ name: "add", arguments: '{"a": 1}' }] })
+    const any = collect(events(mistralArgs, [mistralArgs.opening(null), "now{}"]))
+    assert.deepStrictEqual(any, { content: "", calls: [{ name: "now", arguments: "{}" }] })
+  })
+})
+
 describe("a chat template", () => {
   it("shows the format of its tools", () => {
     assert.strictEqual(formatOf("{% if tools %}<tool_call>{% endif %}"), hermes)
     assert.strictEqual(formatOf('{% if tools %}{"name": ..., "parameters": ...}{% endif %}'), llama3)
     assert.isNull(formatOf("{% for message in messages %}{{ message.content }}{% endfor %}"))
     assert.strictEqual(formatOf("{% if tools %}[AVAILABLE_TOOLS]{{ tools }}{% endif %}[TOOL_CALLS]"), mistral)
+    assert.strictEqual(formatOf("{% if tools %}{{ tools }}{% endif %}[TOOL_CALLS]{{ name }}[ARGS]"), mistralArgs)
     assert.strictEqual(formatOf("{% if tools %}{{ tools }}{% endif %}"), llama3)
   })
 })

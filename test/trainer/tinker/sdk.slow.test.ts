@@ -60,6 +60,32 @@ describe("a Tinker server of its own process", () => {
       await server.kill()
     }))
 
+  it("answers while it computes a gradient", () =>
+    withFolder(async (folder) => {
+      await writeModel(folder, { hiddenSize: 64, layers: 2 })
+      const port = await freePort()
+      const server = await serve(folder, port)
+      const session = await persistently(port, "/create_session", { tags: [], user_metadata: null, sdk_version: "0" })
+      const settings = { session_id: session.session_id, model_seq_id: 0, base_model: "base" }
+      const { model_id } = await done(port, "/create_model", { ...settings, lora_config: { rank: 4, seed: 1 } })
+      // Exactly the tokens of the largest program, so that the gradient is computed in one piece.
+      const data = Array.from({ length: 32 }, (_, at) => exampleOf(Array.from({ length: 33 }, (_, token) => (at + token) % 26)))
+      const input = { data, loss_fn: "cross_entropy", loss_fn_config: null }
+      let isComputed = false
+      const computed = done(port, "/forward_backward", { model_id, seq_id: 1, forward_backward_input: input }).then(() => {
+        isComputed = true
+      })
+      const computedBefore: Array<boolean> = []
+      for (let request = 0; request < 20; request++) {
+        const { status } = await fetch(`http://127.0.0.1:${port}/api/v1/healthz`)
+        assert.strictEqual(status, 200)
+        computedBefore.push(isComputed)
+      }
+      await computed
+      assert.deepStrictEqual(computedBefore, computedBefore.map(() => false))
+      await server.kill()
+    }))
+
   it("trains for Tinker's SDK, which does not notice that it is killed", async (context) => {
     if (!has("tinker")) return context.skip(`${python} has no package tinker`)
     await withFolder(async (folder) => {

@@ -8,7 +8,7 @@ import { Effect, Layer, Schema } from "effect"
 import * as Decoder from "../../../decoder/networks/Decoder.ts"
 import { answering } from "../../../spread/workers/answering-node.ts"
 import { backend } from "../../../tensor/backend/named-node.ts"
-import type { BackendError } from "../../../tensor/backend/Backend.ts"
+import { type BackendError, improving } from "../../../tensor/backend/Backend.ts"
 import { openBaseModel } from "../../baseModel.ts"
 import { makeTrainingPrograms, type TrainingPrograms } from "./TrainingPrograms.ts"
 import type { Answer, Question } from "./messages.ts"
@@ -52,6 +52,7 @@ const answerOf = (programs: TrainingPrograms, question: Question): Effect.Effect
 
 Effect.gen(function* () {
   const programs = yield* compiled
+  yield* improving
   yield* answering<Question, Answer>((question) =>
     Effect.map(answerOf(programs, question), (answer) => ({
       answer,

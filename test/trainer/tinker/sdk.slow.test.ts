@@ -69,12 +69,16 @@ describe("a Tinker server of its own process", () => {
       const settings = { session_id: session.session_id, model_seq_id: 0, base_model: "base" }
       const { model_id } = await done(port, "/create_model", { ...settings, lora_config: { rank: 4, seed: 1 } })
       // Exactly the tokens of the largest program, so that the gradient is computed in one piece.
-      const data = Array.from({ length: 32 }, (_, at) => exampleOf(Array.from({ length: 33 }, (_, token) => (at + token) % 26)))
+      const data = Array.from({ length: 32 }, (_, at) =>
+        exampleOf(Array.from({ length: 33 }, (_, token) => (at + token) % 26)),
+      )
       const input = { data, loss_fn: "cross_entropy", loss_fn_config: null }
       let isComputed = false
-      const computed = done(port, "/forward_backward", { model_id, seq_id: 1, forward_backward_input: input }).then(() => {
-        isComputed = true
-      })
+      const computed = done(port, "/forward_backward", { model_id, seq_id: 1, forward_backward_input: input }).then(
+        () => {
+          isComputed = true
+        },
+      )
       const computedBefore: Array<boolean> = []
       for (let request = 0; request < 20; request++) {
         const { status } = await fetch(`http://127.0.0.1:${port}/api/v1/healthz`)
@@ -82,7 +86,10 @@ describe("a Tinker server of its own process", () => {
         computedBefore.push(isComputed)
       }
       await computed
-      assert.deepStrictEqual(computedBefore, computedBefore.map(() => false))
+      assert.deepStrictEqual(
+        computedBefore,
+        computedBefore.map(() => false),
+      )
       await server.kill()
     }))
 

@@ -4,11 +4,13 @@ import { join, resolve } from "node:path"
 import { Effect, Option, Redacted, Schema } from "effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import { makeFolder, mostBytes, readText } from "../../../base/config/files.ts"
+import { visible } from "../../../base/config/text.ts"
 import { readYamlText } from "../../../base/config/yaml.ts"
 import { unzstd } from "../../../base/formats/zip/zstd-node.ts"
 import type { OpenedDecoder } from "../../../decoder/engine/openDecoder.ts"
 import type { ListenOptions } from "../../../decoder/serve/server-node.ts"
 import * as LmDirectory from "../../../decoder/huggingFace/LmDirectory.ts"
+import { foreignLinkIn } from "../../../run/store/links.ts"
 import { holdLock } from "../../../run/store/lock.ts"
 import { owner } from "../../../run/store/owner-node.ts"
 import { onDisk } from "../../../run/store/FileTree.ts"
@@ -82,14 +84,26 @@ export const tinkerVariables = (
 }
 
 /**
+ * Opens the folder of the models, which only this process writes from now on. It is searched for links once: to look for them at
+ * each operation would take a fifth of the server's time.
+ */
+const openFolder = Effect.fnUntraced(function* (directory: string) {
+  yield* makeFolder(directory)
+  yield* holdLock(join(directory, "server.lock"), owner)
+  const link = yield* Effect.catch(foreignLinkIn(directory), ({ message }) => usageError(`--tinker-dir: ${message}`))
+  if (link === undefined) return yield* onDisk(directory, { followsLinks: true })
+  const problem = `${visible(link)} is a link, through which files elsewhere could be read or changed`
+  return yield* usageError(`--tinker-dir: ${problem}; remove it, or replace it by a copy of what it points to`)
+})
+
+/**
  * Makes the function that adds Tinker's protocol to the server. Also returns the Effect that fails if the thread that trains has
  * ended: then the server must end, too, so that it is started again and performs what it has accepted.
  */
 export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker: TinkerModel) {
   const { model, folder, slots, maxRank, apiKey } = tinker
   const directory = resolve(Option.getOrElse(input.tinkerDir, () => join(defaultResultsDir, "tinker")))
-  yield* makeFolder(directory)
-  yield* holdLock(join(directory, "server.lock"), owner)
+  const files = yield* openFolder(directory)
   const [{ maxLength }] = yield* model.engine.models
   const seed = Option.getOrElse(input.seed, () => 0)
   const { decoder } = yield* LmDirectory.open(yield* onDisk(".", { followsLinks: true }), folder)
@@ -105,7 +119,7 @@ export const withTinker = Effect.fnUntraced(function* (input: ServeFlags, tinker
     slots,
     maxRank: rank,
     maxLength,
-    files: yield* onDisk(directory),
+    files,
     unzstd,
     seed,
     keys: yield* keysOf(input, apiKey),

@@ -38,6 +38,12 @@ export const CheckpointInfo = Schema.Struct({
 })
 export type CheckpointInfo = typeof CheckpointInfo.Type
 
+/** A checkpoint on disk. */
+export interface Checkpoint {
+  readonly place: CheckpointPlace
+  readonly info: CheckpointInfo
+}
+
 const infoFile = "checkpoint.json"
 
 export const addressOf = ({ model, kind, name }: CheckpointPlace): string => `tinker://${model}/${kind}/${name}`
@@ -117,7 +123,7 @@ export const isExpired = ({ expires_at }: CheckpointInfo, nowMillis: number): bo
 
 /** Lists the checkpoints of a model, with those that were not named. */
 export const checkpointsOf = Effect.fnUntraced(function* (files: FileTree, model: string) {
-  const all: Array<{ readonly place: CheckpointPlace; readonly info: CheckpointInfo }> = []
+  const all: Array<Checkpoint> = []
   for (const kind of checkpointKinds)
     for (const name of yield* files.list(`models/${model}/${kind}`)) {
       const place = { model, kind, name }

@@ -8,6 +8,7 @@ import { decoderOf, failedBy, outcomeOfRefusal } from "../answers.ts"
 import { clearGradient, encodeState, restoreState, updateAdapter } from "./AdapterInTraining.ts"
 import {
   addressOf,
+  type Checkpoint,
   checkName,
   checkpointsOf,
   infoOf,
@@ -90,10 +91,9 @@ const optimStep = Effect.fnUntraced(function* (state: TinkerState, model: Tinker
 /** The number of checkpoints without a name that a model keeps for sampling. */
 const keptUnnamed = 16
 
-/** Removes checkpoints that expired, and the oldest ones without a name. */
-const tidyCheckpoints = Effect.fnUntraced(function* ({ files, samplers }: TinkerState, model: string) {
+/** Removes those of a model's checkpoints that expired, and the oldest ones without a name. */
+const tidyCheckpoints = Effect.fnUntraced(function* ({ files, samplers }: TinkerState, all: ReadonlyArray<Checkpoint>) {
   const now = yield* Clock.currentTimeMillis
-  const all = yield* checkpointsOf(files, model)
   const unnamed = all.filter(({ info }) => !info.is_named).sort((a, b) => a.info.seq - b.info.seq)
   const old = new Set(unnamed.slice(0, Math.max(0, unnamed.length - keptUnnamed)))
   for (const one of all)
@@ -103,7 +103,7 @@ const tidyCheckpoints = Effect.fnUntraced(function* ({ files, samplers }: Tinker
     }
 })
 
-/** Fails if a checkpoint may not be saved, because of its name or its size. */
+/** Returns the other checkpoints of a model. Fails if this one may not be saved, because of its name or its size. */
 const checkSave = Effect.fnUntraced(function* (
   { files, limits }: TinkerState,
   place: Parameters<typeof infoOf>[1],
@@ -123,6 +123,7 @@ const checkSave = Effect.fnUntraced(function* (
       `path: the checkpoints of this model have ${bytes} bytes, more than its ${limits.checkpointBytes}; delete some`,
       "path",
     )
+  return all.filter((one) => addressOf(one.place) !== addressOf(place))
 })
 
 const saveWeights = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, request: CurrentRequest) {
@@ -134,9 +135,9 @@ const saveWeights = Effect.fnUntraced(function* (state: TinkerState, model: Tink
   const fallback = isSampler ? `unnamed-${seq}` : `step-${adapter.steps}-request-${seq}`
   const name = yield* checkName(body.path ?? fallback)
   const place = { model: record.id, kind: isSampler ? ("sampler_weights" as const) : ("weights" as const), name }
-  yield* checkSave(state, place, { seq, overwrite: isSampler || body.overwrite === true })
+  const others = yield* checkSave(state, place, { seq, overwrite: isSampler || body.overwrite === true })
   const life = body.ttl_seconds ?? null
-  yield* saveCheckpoint(state.files, {
+  const info = yield* saveCheckpoint(state.files, {
     place,
     adapter,
     decoder: state.base.decoder,
@@ -148,7 +149,7 @@ const saveWeights = Effect.fnUntraced(function* (state: TinkerState, model: Tink
       expires_at: life === null ? null : yield* timestamp(life),
     },
   })
-  yield* tidyCheckpoints(state, record.id)
+  yield* tidyCheckpoints(state, [...others, { place, info }])
   const path = addressOf(place)
   const outcome = (value: Readonly<Record<string, unknown>>): Outcome => ({
     _tag: "Other",

@@ -1,17 +1,15 @@
 /** Gives samples the advantages of a run's critic, and saves the critic with the samples of each step. */
-import { Effect, Option, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import { countedTokens } from "../../rl/losses/tokenWeights.ts"
-import { Backend } from "../../tensor/backend/Backend.ts"
-import type { BaseModel } from "../baseModel.ts"
 import type { TrainingSample } from "../batches/TrainingSample.ts"
-import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import * as Layout from "../Layout.ts"
 import type { Usable } from "../orchestrator/advantages.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
-import { compileFeatures, type FeatureReader } from "../teacher/compileScorer.ts"
+import type { FeatureReader } from "../teacher/compileScorer.ts"
+import type { SampleReaders } from "../teacher/sampleReaders.ts"
 import type { OwnWeights } from "../trainer/TrainedModel.ts"
 import { TrainerError } from "../TrainerError.ts"
 import { type Chain, type CriticState, learned, makeCritic } from "./critic.ts"
@@ -20,32 +18,19 @@ import type { CriticConfig } from "./CriticConfig.ts"
 /** The most numbers of features that are kept in memory. */
 const mostNumbers = 2 ** 27
 
-interface CriticPlace {
-  /** The id of the run, for messages. */
-  readonly run: string
-  /** The trainer of this process; undefined if the trainer works in another process. */
-  readonly trainer?: { readonly base: BaseModel; readonly sizes: MultiRunConfig["trainer"] } | undefined
-}
-
 /** Opens the program that computes the features of contexts, by the run's own model. It works until the scope closes. */
-export const openFeatures = Effect.fnUntraced(function* ({
-  run,
-  trainer,
-}: CriticPlace): Effect.fn.Return<FeatureReader, { readonly message: string }, Scope.Scope> {
-  const backend = yield* Effect.serviceOption(Backend)
-  if (trainer === undefined || Option.isNone(backend))
-    return yield* TrainerError.at(
-      run,
-      "critic: expected none, as only a trainer with orchestrators: inside computes with the model itself",
-    )
-  const { base, sizes } = trainer
-  const adapters = sizes.lora === null ? null : { rank: sizes.lora.rank, targets: sizes.lora.targets }
-  return yield* Effect.provideService(
-    compileFeatures(sizes, { config: base.decoder, weights: base.weights, adapters }),
-    Backend,
-    backend.value,
-  )
-})
+export const openFeatures = (
+  run: string,
+  readers: SampleReaders | undefined,
+): Effect.Effect<FeatureReader, { readonly message: string }, Scope.Scope> =>
+  readers === undefined
+    ? Effect.fail(
+        TrainerError.at(
+          run,
+          "critic: expected none, as only a trainer with orchestrators: inside computes with the model itself",
+        ),
+      )
+    : Effect.mapError(readers.features, ({ message }) => TrainerError.at(run, `critic: ${message}`))
 
 interface Step {
   readonly run: string

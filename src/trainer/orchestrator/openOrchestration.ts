@@ -8,8 +8,7 @@ import { promptOf } from "../../decoder/engine/EngineLm.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import { openFeatures } from "../critic/criticised.ts"
 import { openTeacher } from "../teacher/teachers.ts"
-import type { BaseModel } from "../baseModel.ts"
-import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
+import type { SampleReaders } from "../teacher/sampleReaders.ts"
 import type { Language } from "../baseModel.ts"
 import * as Layout from "../Layout.ts"
 import { openRunParts } from "../config/runParts.ts"
@@ -24,14 +23,14 @@ interface OrchestrationPlace {
   readonly model: string
   /** The largest number of tokens of a sample. */
   readonly width: number
-  /** The trainer of this process; undefined if the trainer works in another process. */
-  readonly trainer?: { readonly base: BaseModel; readonly sizes: MultiRunConfig["trainer"] }
+  /** The models of the trainer's process; undefined if the trainer works in another process. */
+  readonly readers?: SampleReaders | undefined
 }
 
 /** Opens the tasks and the agent of a run. */
 export const openOrchestration = Effect.fnUntraced(function* (
   { id, directory, config }: Orchestration["run"],
-  { language, baseDir, model, width, trainer }: OrchestrationPlace,
+  { language, baseDir, model, width, readers }: OrchestrationPlace,
 ) {
   const from = { source: `${directory}/${Layout.configs}` }
   const { train, validation, pairs, agent } = yield* openRunParts(config, { from, baseDir, model })
@@ -42,10 +41,8 @@ export const openOrchestration = Effect.fnUntraced(function* (
   const context = yield* Effect.context<Lms.LmNeeds>()
   const { teacher: taught } = config
   const teacher =
-    taught === null
-      ? null
-      : Effect.provideContext(openTeacher(taught, { run: id, baseDir, language, trainer }), context)
-  const features = config.critic === null ? null : Effect.provideContext(openFeatures({ run: id, trainer }), context)
+    taught === null ? null : Effect.provideContext(openTeacher(taught, { run: id, language, readers }), context)
+  const features = config.critic === null ? null : openFeatures(id, readers)
   return {
     tasks: train.tasks,
     validation: validation?.tasks ?? null,

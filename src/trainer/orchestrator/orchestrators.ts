@@ -9,6 +9,7 @@ import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { persistently } from "../outside/persistence.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { DiscoveredRun, RunSlot } from "../runs/RunSlot.ts"
+import { makeSampleReaders, type SampleReaders } from "../teacher/sampleReaders.ts"
 import { openOrchestration } from "./openOrchestration.ts"
 import { orchestrate, type Orchestration } from "./Orchestrator.ts"
 import { makeRunFibers } from "./runFibers.ts"
@@ -43,7 +44,12 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
   const runs = yield* Runs
   const fibers = yield* makeRunFibers
   const context = yield* Effect.context<Lms.LmNeeds | Scope.Scope>()
-  const partsOf = (run: DiscoveredRun) => onlyKnown(Effect.provideContext(openRun(prepared, policies, run), context))
+  const { base, baseDir, settings } = prepared
+  const { trainer: sizes } = settings
+  // If the weights are on a server, nothing can be computed with them here.
+  const readers = sizes.type === "local" ? yield* makeSampleReaders({ base, baseDir, sizes }) : undefined
+  const partsOf = (run: DiscoveredRun) =>
+    onlyKnown(Effect.provideContext(openRun(prepared, policies, run, readers), context))
   yield* runs.register({
     validation: (run) => Effect.asVoid(partsOf(run)),
     postCreation: Effect.fnUntraced(function* (run) {
@@ -86,12 +92,15 @@ export const modelNameOf = ({ base, settings }: Pick<Prepared, "base" | "setting
   settings.trainer.lora === null ? base.name : id
 
 /** Opens the agent and the data sets of a run. */
-const openRun = Effect.fnUntraced(function* (prepared: Prepared, policies: RunPolicies, run: DiscoveredRun) {
+const openRun = Effect.fnUntraced(function* (
+  prepared: Prepared,
+  policies: RunPolicies,
+  run: DiscoveredRun,
+  readers: SampleReaders | undefined,
+) {
   const { base, baseDir, settings } = prepared
   const model = modelNameOf(prepared, run)
-  const { trainer: sizes } = settings
-  // If the weights are on a server, nothing can be computed with them here.
-  const trainer = sizes.type === "local" ? { trainer: { base, sizes } } : {}
-  const parts = yield* openOrchestration(run, { language: base, baseDir, model, width: sizes.width, ...trainer })
+  const { width } = settings.trainer
+  const parts = yield* openOrchestration(run, { language: base, baseDir, model, width, readers })
   return { ...parts, policy: policies.of(run) } satisfies Parts
 })

@@ -2,7 +2,7 @@
  * Compiles the programs that read samples by a model: one computes the log-probabilities of their tokens, another one the hidden
  * states that predict them.
  */
-import { Effect, Record, type Scope } from "effect"
+import { Effect, Record, type Scope, Semaphore } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import * as Decoder from "../../decoder/networks/Decoder.ts"
 import { Backend, type BackendError, type Compiling } from "../../tensor/backend/Backend.ts"
@@ -27,7 +27,7 @@ interface ScoredModel {
 /** The number that a program computes for each token: its log-probability, or the hidden state after it. */
 type Output = "logProbability" | "hidden"
 
-interface Scorer {
+export interface Scorer {
   /**
    * Computes the log-probability of each token of the samples that the mask selects; all others are 0. `own` replaces the
    * weights of the model, or is its adapter. Every sample has at most `width` tokens.
@@ -71,7 +71,10 @@ type Visit = (
   place: { readonly index: number; readonly before: number; readonly results: ArrayLike<number> },
 ) => void
 
-/** Compiles a program, for micro-batches of this shape, and returns the function that runs it. It lives until the scope closes. */
+/**
+ * Compiles a program for micro-batches of this shape, and returns the function that runs it. Several runs may share it: it reads
+ * for one of them after another. It lives until the scope closes.
+ */
 const compileReading = Effect.fnUntraced(function* (
   { rows, width, block }: Omit<MicroBatchShape, "maxRuns">,
   { config, weights, adapters }: ScoredModel,
@@ -94,6 +97,7 @@ const compileReading = Effect.fnUntraced(function* (
       feeds["scaling"][0] = own.scaling
     })
   }
+  const { withPermit } = Semaphore.makeUnsafe(1)
   return Effect.fnUntraced(function* (
     samples: ReadonlyArray<TrainingSample>,
     own: OwnWeights | undefined,
@@ -112,7 +116,7 @@ const compileReading = Effect.fnUntraced(function* (
         }
       }
     }
-  })
+  }, withPermit)
 })
 
 /** Compiles the program that computes log-probabilities. */

@@ -2,13 +2,16 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Deferred, Effect, Fiber, Schema } from "effect"
+import { FetchHttpClient } from "effect/http"
 import { assert, describe, it } from "vitest"
 import { type Plain, toCamelCase } from "../../../src/base/config/Config.ts"
 import * as Safetensors from "../../../src/base/formats/safetensors.ts"
 import * as LmDirectory from "../../../src/decoder/huggingFace/LmDirectory.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { modelToSave, openBaseModel } from "../../../src/trainer/baseModel.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { MultiRunConfig } from "../../../src/trainer/config/MultiRunConfig.ts"
+import { makeSampleReaders } from "../../../src/trainer/teacher/sampleReaders.ts"
 import { listenFor } from "../../decoder/serve/realServer.ts"
 import { serveHttp } from "../../servers/listen.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained } from "../smallTraining.ts"
@@ -104,6 +107,22 @@ describe("distillation and preferences", () => {
         assert.notStrictEqual(resumed.runDir, runDir)
         assert.strictEqual(resumed.digest, whole.digest)
       }).pipe(Effect.scoped),
+    ))
+
+  it("open a teacher's folder once for all runs that need it at the same time", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const folder = yield* savedTeacher(yield* resultsFolder, 1)
+        const base = yield* openBaseModel({ type: "folder", path: folder }, { baseDir: ".", seed: 0 })
+        const { trainer: sizes } = Schema.decodeUnknownSync(MultiRunConfig)(toCamelCase(configOf({})))
+        const readers = yield* makeSampleReaders({ base, baseDir: ".", sizes })
+        assert.isDefined(readers)
+        const both = yield* Effect.scoped(Effect.all([readers.ofFolder(folder), readers.ofFolder(folder)]))
+        assert.strictEqual(both[0], both[1])
+        const { message } = yield* Effect.flip(readers.ofFolder(`${folder}-missing`))
+        assert.match(message, /-missing/)
+        assert.notStrictEqual(yield* readers.ofFolder(folder), both[0], "it was closed when nobody needed it")
+      }).pipe(Effect.scoped, Effect.provide([Wasm.layer, NodeServices.layer, FetchHttpClient.layer])),
     ))
 
   it("evict a run with the reason, if its teacher cannot teach it", () =>

@@ -119,6 +119,8 @@ export const bounds = {
   countOrNone: row(0, largest, "time", "it is counted exactly"),
   /** Rounds of a loop whose counter or course has 32 bits. */
   rounds: row(1, 1_000_000, "time", "more would never end"),
+  /** Passes over the data of a step, for all of which the step waits. */
+  epochs: row(1, 1000, "time", "a step waits for all of them"),
   days: row(0, 100_000, "nothing", "the database has dates up to then"),
   /** Files to keep of those that were written. */
   kept: row(1, largest, "nothing", "it is counted exactly"),

@@ -30,6 +30,7 @@ import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"
 import { CriticConfig, criticProblem } from "../critic/CriticConfig.ts"
 import { PairsConfig } from "../preferences/pairs.ts"
 import { TeacherConfig } from "../teacher/TeacherConfig.ts"
+import { teacherProblem, unusedProblem } from "./learningProblems.ts"
 import { isPrimeRl, translated } from "./primeRl.ts"
 
 /** A section of the config that is decoded later by the part which it describes: the agent, the data sets. */
@@ -267,7 +268,7 @@ export const OrchestratorConfig = Schema.Struct({
       }
     if (objective.type !== "dpo" && pairs !== null)
       return { path: ["pairs"], issue: `Expected no pairs, because only dpo learns from them, not ${objective.type}` }
-    const misfit = teacherProblem(config) ?? criticProblem(config)
+    const misfit = teacherProblem(config) ?? criticProblem(config) ?? unusedProblem(config)
     if (misfit !== undefined) return misfit
     if (maxSteps !== null && supervised.steps > maxSteps)
       return { path: ["supervised", "steps"], issue: `Expected at most max_steps, which is ${maxSteps}` }
@@ -283,32 +284,6 @@ export const OrchestratorConfig = Schema.Struct({
   }),
 )
 export type OrchestratorConfig = typeof OrchestratorConfig.Type
-
-/** Returns what in a run's settings does not fit its teacher. */
-const teacherProblem = ({
-  teacher,
-  objective,
-  sampling,
-  protocol,
-}: Pick<OrchestratorConfig, "teacher" | "objective" | "sampling" | "protocol">) => {
-  if (teacher === null) return undefined
-  if (objective.type === "sft" || objective.type === "dpo")
-    return {
-      path: ["objective", "type"],
-      issue: `Expected an objective with advantages, such as reinforce, because the teacher gives them; ${objective.type} has none`,
-    }
-  if (sampling.temperature !== 1)
-    return {
-      path: ["sampling", "temperature"],
-      issue: "Expected 1 with a teacher, so that both models' log-probabilities can be compared",
-    }
-  return teacher.hint !== null && protocol === "self_play"
-    ? {
-        path: ["teacher", "hint"],
-        issue: "Expected a teacher without a hint for self_play, whose games have no right answer",
-      }
-    : undefined
-}
 
 /** Returns the number of episodes that a run plays or imitates in all steps before `step`. */
 export const episodesBefore = ({ batch }: Pick<OrchestratorConfig, "batch">, step: number): number => step * batch.size

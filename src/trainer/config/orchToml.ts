@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import { camelCase, ConfigError, convertPath, isPlain, type Plain } from "../../base/config/Config.ts"
+import { setIn } from "../../base/config/plain.ts"
 import { readTomlText } from "../../base/formats/toml.ts"
 import { isPrimeRl, translated } from "./primeRl.ts"
 import { runKeys } from "./OrchestratorConfig.ts"
@@ -48,22 +49,28 @@ export const trainerOfOne = Effect.fnUntraced(function* (
   const { run, model, width = usualWidth, places, notes } = yield* translated(document, file, runKeys)
   if (model === undefined)
     return yield* fail("model.name", "expected the folder of a model in Hugging Face's layout, found none")
-  const { lora } = isPlain(document.value["model"]) ? document.value["model"] : {}
+  const theirs = isPlain(document.value["model"]) ? document.value["model"]["lora"] : undefined
+  // An adapter is set by model.lora, or by a section [lora] of ours.
+  const isAdapted = isPlain(theirs) || isPlain(run["lora"])
+  const { rank, alpha } = isPlain(run["lora"]) ? run["lora"] : {}
   const isWhole = typeof width === "number" && Number.isSafeInteger(width) && width > 0
   const trainer = {
     rows: 1,
     width,
     ...(isWhole ? { block: commonDivisor(width, largestBlock) } : {}),
-    lora: isPlain(lora) ? given({ rank: lora["rank"], alpha: lora["alpha"] }) : null,
+    lora: isAdapted ? given({ rank, alpha }) : null,
   }
-  const { lora: _, ...own } = run
-  const settings = isPlain(lora) ? run : own
+  const settings = isWhole ? setIn(run, ["sampling", "max_tokens"], answerTokens(run, width)) : run
   return {
     value: { kind: "multirun", name, model: { type: "folder", path: model }, trainer, runs: { [name]: settings } },
     places: new Map([...places].map(([key, place]) => [placedIn(key), place])),
     notes,
   }
 })
+
+/** Returns the most tokens of an answer: what the file says, or, as for prime-rl, what the window can hold after a prompt. */
+const answerTokens = ({ sampling }: Plain, width: number): unknown =>
+  (isPlain(sampling) ? sampling["max_tokens"] : undefined) ?? Math.max(1, width - 1)
 
 /** Returns where a key of the run is in the trainer's config. */
 const placedIn = (key: string): string => {

@@ -106,7 +106,9 @@ const takeOurs = (state: Translation, key: string, value: unknown): void => {
 const defaultsFor = (values: ReadonlyMap<string, unknown>): Plain => ({
   "batch.size": 128,
   "batch.group_size": 1,
-  "batch.even_groups": "drop",
+  // Groups are dropped only where rewards are compared.
+  ...(["teacher", "critic", "pairs"].some((key) => values.has(key)) ? {} : { "batch.even_groups": "drop" }),
+  "validation.every": 100,
   // Rewards minus their mean, averaged over all tokens of a step.
   ...(values.has("objective") ? {} : { objective: groupObjective }),
 })

@@ -16,13 +16,13 @@ import {
 } from "../../base/config/Config.ts"
 import { withPlaces } from "../../base/config/places.ts"
 import { isOfThisComputer, permitAddress } from "../../agents/lm/addressTrust.ts"
-import { advantageEstimatorOf } from "../../rl/losses/Losses.ts"
 import { projections, projectionsOf } from "../../decoder/networks/Decoder.ts"
 import type { DecoderConfig } from "../../decoder/networks/DecoderConfig.ts"
 import type { RunOptions } from "../../run/RunOptions.ts"
 import { onlyKnown, permit } from "../../base/trust/Trust.ts"
 import * as Layout from "../Layout.ts"
 import type { DiscoveredRun } from "../runs/RunSlot.ts"
+import { comparesRewards } from "./learningProblems.ts"
 import { alphabetOf, lettersWarnings } from "./letters.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
 import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"
@@ -200,14 +200,13 @@ export const sizeProblems = (
 /** Returns what in a run's config does not fit the trainer. */
 const runProblems = (
   { model, trainer: { width, lora, mixing }, orchestrators }: MultiRunConfig,
-  { lora: adapter, sampling, batch, objective, trainDataset, teacher, critic }: OrchestratorConfig,
+  config: OrchestratorConfig,
 ): ReadonlyArray<Problem> => {
+  const { lora: adapter, sampling, batch, objective, trainDataset, teacher, critic } = config
   const problems: Array<Problem> = []
   const { groupSize } = batch
   // Without a data set, another program makes the samples, and compares the answers itself.
-  const isCompared =
-    advantageEstimatorOf(objective.type) !== null && (teacher === null || teacher.rewards) && critic === null
-  if (groupSize === 1 && trainDataset !== null && isCompared)
+  if (groupSize === 1 && trainDataset !== null && comparesRewards(config))
     problems.push([
       "batch.group_size",
       `expected at least 2 for ${objective.type}, which compares the answers of a group: with one answer, all advantages are 0 and nothing is learned; found 1`,

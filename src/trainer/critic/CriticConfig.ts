@@ -11,7 +11,7 @@ export const CriticConfig = Schema.Struct({
   /** The learning rate of the values. */
   lr: withDefault(positive, 0.01),
   /** The number of passes over the tokens of a step. */
-  epochs: withDefault(bounded("rounds"), 4),
+  epochs: withDefault(bounded("epochs"), 4),
   /** How far a value may move in a step before its loss is clipped; null never clips. */
   clip: withDefault(Schema.NullOr(positive), 0.2),
 })

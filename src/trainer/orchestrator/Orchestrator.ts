@@ -22,6 +22,7 @@ import type { TaskSet } from "../../agents/task/TaskSet.ts"
 import type { TrainingSample } from "../batches/TrainingSample.ts"
 import { rolloutsState, writeRollouts } from "../batches/rolloutFiles.ts"
 import { openRunFolder, type RunFolder, type RunFolderError } from "../runs/guardedFolder.ts"
+import { comparesRewards } from "../config/learningProblems.ts"
 import { episodesBefore, objectiveAt, type OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { type FailedEpisode, type Failures, hasValidation, writeValidation } from "../records/reports.ts"
 import { failuresOf, transcriptsOfStep, transcriptsOfValidation } from "../records/transcripts.ts"
@@ -122,11 +123,9 @@ const playedStep = Effect.fnUntraced(function* (
   const made = yield* makeStep(orchestration, drawn, step)
   const { usable, failures } = made
   const { evenGroups, positiveOnly } = config.batch
-  // A group of equal rewards teaches something if rewards are not compared.
-  const comparesRewards = critic === undefined && (config.teacher === null || config.teacher.rewards)
-  const scored = samplesOf(usable, { objective, evenGroups: comparesRewards ? evenGroups : "keep", positiveOnly })
+  const scored = samplesOf(usable, { objective, evenGroups, positiveOnly })
   const { rollouts } = scored
-  const recorded = comparesRewards ? scored : { ...scored, advantages: undefined }
+  const recorded = comparesRewards(config) ? scored : { ...scored, advantages: undefined }
   const { samples: learned, metrics: taught } = yield* taughtStep(orchestration, teacher, usable, scored.samples, step)
   const valued = yield* critic === undefined || isSupervised
     ? Effect.succeed({ samples: learned, metrics: {} })
@@ -373,7 +372,7 @@ const metricsOf = (
       played.map(({ rollout }) => rollout),
       step,
     ),
-    "sampling/even_groups": evenGroups / groups,
+    ...(comparesRewards(config) ? { "sampling/even_groups": evenGroups / groups } : {}),
     ...(replacedGroups === 0 ? {} : { "sampling/replaced_groups": leftOut }),
     ...filterMetrics(
       filters,

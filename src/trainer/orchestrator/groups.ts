@@ -57,15 +57,14 @@ export interface StepState {
  * have rewards that differ. None if the step is over. `size` is the number of tasks of the data set.
  */
 export const nextTasks = (
-  { seed, batch, supervised, teacher }: Pick<OrchestratorConfig, "seed" | "batch" | "supervised" | "teacher">,
+  { seed, batch, supervised }: Pick<OrchestratorConfig, "seed" | "batch" | "supervised">,
   size: number,
   state: StepState,
 ): ReadonlyArray<number> => {
   const { step, wanted, usable, rounds } = state
   if (usable.length === 0) return rounds > replacements ? [] : otherTasks(seed, size, state)
   const left = batch.replacedGroups - (state.groups - wanted)
-  const countsRewards = teacher === null || teacher.rewards
-  if (step < supervised.steps || !countsRewards || left <= 0) return []
+  if (step < supervised.steps || left <= 0) return []
   return moreTasks(seed, size, state, Math.max(0, Math.min(left, wanted - differingGroups(usable))))
 }
 

@@ -56,6 +56,19 @@ describe("orch.toml and orch.yaml", () => {
       "batch.group_size = 1\nbatch.replaced_groups = 2",
       /orch\.toml:2: batch\.replaced_groups: expected 0, as all groups/,
     ],
+    ["critic = {}\nbatch.replaced_groups = 2", /replaced_groups: expected 0, because the critic gives the advantages/],
+    [
+      "teacher = { type = 'self' }\nbatch.even_groups = 'drop'",
+      /even_groups: expected keep, because only the teacher gives the advantages/,
+    ],
+    [
+      "objective.type = 'dpo'\npairs.dataset_path = 'a.jsonl'\nbatch.filters = ['parsed']",
+      /batch\.filters: expected none, because dpo/,
+    ],
+    [
+      "objective.type = 'sft'\nbatch.positive_only = true",
+      /positive_only: expected false, because sft has no advantages/,
+    ],
     [
       "batch.replaced_groups = 100000\nbatch.group_size = 64",
       /:1: batch\.replaced_groups: expected at most 15624 groups of 64/,

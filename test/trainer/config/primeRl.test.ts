@@ -171,6 +171,21 @@ repetition_penalty = 1.1
     assert.deepStrictEqual(value.trainer, { rows: 1, width: 1000, block: 8, lora: { rank: 4, alpha: 8 } })
     assert.strictEqual(places.get("runs.orch.batch.size"), "orch.toml:3")
     assert.strictEqual(places.get("model.path"), "orch.toml:8")
+    const own = Effect.runSync(
+      trainerOfOne("seq_len = 64\ngroup_size = 2\n[model]\nname = 'm'\n[lora]\nrank = 2\n[critic]", "orch.toml"),
+    )
+    assert.deepInclude(own.value.trainer, { width: 64, lora: { rank: 2 } })
+    // An answer may fill the window, and with a critic no groups are dropped.
+    assert.deepInclude(own.value.runs, {
+      orch: {
+        batch: { size: 128, group_size: 2 },
+        validation: { every: 100 },
+        objective: { type: "dr_grpo", normalisation: { type: "token_mean" } },
+        lora: { rank: 2 },
+        critic: {},
+        sampling: { max_tokens: 63 },
+      },
+    })
     const refused = (text: string) =>
       Effect.runSync(
         Effect.match(trainerOfOne(text, "orch.toml"), { onFailure: ({ message }) => message, onSuccess: () => "" }),

@@ -48,17 +48,14 @@ export class FormatCursor {
     const { state } = this
     const mask = this.masks.maskOf(this.automaton, state)
     const ends = endIds.map((id) => logits[id])
-    let count = state.isEnd ? endIds.length : 0
     for (let word = 0; word < mask.length; word++) {
       const bits = mask[word]
       const most = Math.min(logits.length, (word + 1) * 32)
-      for (let id = word * 32; id < most; id++) {
-        if ((bits >>> (id & 31)) & 1) count++
-        else logits[id] = -Infinity
-      }
+      for (let id = word * 32; id < most; id++) if (((bits >>> (id & 31)) & 1) === 0) logits[id] = -Infinity
     }
     for (const [index, id] of endIds.entries()) logits[id] = state.isEnd ? ends[index] : -Infinity
-    if (count > 0) return
+    // NaN differs from −∞, too, and is reported as a fault of the model when a token is drawn.
+    if (logits.some((logit) => logit !== -Infinity)) return
     throw new EngineError({
       reason: "invalidRequest",
       part: "jsonSchema",
@@ -91,7 +88,7 @@ export class AnswerFormats {
     if (bytesOf === undefined || special === undefined)
       throw formatError("schema", "the engine's tokenizer does not know the bytes of its tokens")
     this.masks ??= new TokenMasks({ bytesOf, special }, this.vocabSize)
-    const text = JSON.stringify(schema)
+    const text = textOf(schema)
     if (text.length > mostCharacters)
       throw formatError("schema", `expected at most ${mostCharacters} characters as JSON, found ${text.length}`)
     const automaton = this.known.get(text) ?? new Automaton(compileJsonSchema(schema))
@@ -99,5 +96,14 @@ export class AnswerFormats {
     this.known.set(text, automaton)
     for (const oldest of this.known.keys()) if (this.known.size > mostFormats) this.known.delete(oldest)
     return new FormatCursor(this.masks, automaton)
+  }
+}
+
+/** Returns a schema as JSON. */
+const textOf = (schema: unknown): string => {
+  try {
+    return JSON.stringify(schema)
+  } catch {
+    throw formatError("schema", "expected fewer values inside each other")
   }
 }

@@ -3,15 +3,15 @@
  * return from. States and their transitions are made when they are first reached, and kept for later texts.
  */
 import type { Networks } from "./Network.ts"
-import { formatError } from "./Network.ts"
+import { formatError, mostDepth } from "./Network.ts"
 
-/** The largest number of calls inside each other, so of values in a JSON text. */
-const mostDepth = 64
 /** The largest number of threads of a state. Only a schema with many ways to read the same text needs more than a few. */
 const mostThreads = 1024
-/** The number of states that are kept, and the number of bytes of their masks. */
-const mostKept = 20_000
-const mostMaskBytes = 64 * 2 ** 20
+/** The largest size of the states and masks that are kept, in bytes. */
+const mostKeptBytes = 16 * 2 ** 20
+/** About the size of a state with its transitions, and of each of its threads, in bytes. */
+const stateBytes = 2300
+const threadBytes = 96
 
 /** The calls of a thread: the state after the innermost one, and the calls around it. */
 interface Stack {
@@ -31,7 +31,7 @@ export class AutomatonState {
   /** Whether the text can end here. */
   readonly isEnd: boolean
   /** The next state for each byte that was tried; null if the byte cannot follow. */
-  readonly next = new Map<number, AutomatonState | null>()
+  next: Array<AutomatonState | null | undefined> | undefined = undefined
   /** The tokens that can follow, one bit for each; undefined until they are needed. */
   mask: Uint32Array | undefined = undefined
 
@@ -48,10 +48,11 @@ export class AutomatonState {
 
 export class Automaton {
   private readonly networks: Networks
-  private states = new Map<string, AutomatonState>()
-  private stacks = new Map<string, Stack>()
+  private readonly states = new Map<string, AutomatonState>()
+  private readonly stacks = new Map<string, Stack>()
   private stackCount = 0
-  private maskBytes = 0
+  private keptBytes = 0
+  private isFull = false
 
   constructor(networks: Networks) {
     this.networks = networks
@@ -59,35 +60,53 @@ export class Automaton {
 
   /** Returns the state before the first byte. */
   start(): AutomatonState {
-    // Nothing refers to a state across texts, so all of them can be made anew if there are too many.
-    if (this.states.size > mostKept || this.maskBytes > mostMaskBytes) {
-      for (const state of this.states.values()) state.next.clear()
-      this.states = new Map()
-      this.stacks = new Map()
-      this.maskBytes = 0
-    }
     return this.closed([{ state: this.networks.ends[0].first, stack: null }])
   }
 
-  /** Tells whether there is room to keep another mask, and counts it. */
-  keepsMask({ byteLength }: Uint32Array): boolean {
-    if (this.maskBytes > mostMaskBytes) return false
-    this.maskBytes += byteLength
-    return true
+  /** Makes room to keep states and masks. If little is left, all are forgotten and made anew when they are needed. */
+  makeRoom(): void {
+    if (this.keptBytes < mostKeptBytes / 2) return
+    // A text still has its current state, which must not keep the others in memory.
+    for (const state of this.states.values()) state.next = undefined
+    this.states.clear()
+    this.stacks.clear()
+    this.keptBytes = 0
+    this.isFull = false
+  }
+
+  /** Counts bytes that are to be kept. Returns whether there is room for them. */
+  keeps(bytes: number): boolean {
+    if (this.keptBytes + bytes > mostKeptBytes) this.isFull = true
+    if (!this.isFull) this.keptBytes += bytes
+    return !this.isFull
   }
 
   /** Returns the state after a byte; null if the byte cannot follow. */
   step(from: AutomatonState, byte: number): AutomatonState | null {
-    const known = from.next.get(byte)
-    if (known !== undefined) return known
+    const known = from.next?.[byte]
+    return known === undefined ? this.follow(from, byte) : known
+  }
+
+  /** Computes the state after a byte. All bytes from `first` to `last` lead to it. */
+  private follow(from: AutomatonState, byte: number): AutomatonState | null {
     const threads: Array<Thread> = []
+    let [first, last] = [0, 255]
     for (const { state, stack } of from.threads) {
-      for (const { least, most, to } of this.networks.ranges[state])
-        if (byte >= least && byte <= most) threads.push({ state: to, stack })
+      for (const { least, most, to } of this.networks.ranges[state]) {
+        if (most < byte) first = Math.max(first, most + 1)
+        else if (least > byte) last = Math.min(last, least - 1)
+        else {
+          threads.push({ state: to, stack })
+          first = Math.max(first, least)
+          last = Math.min(last, most)
+        }
+      }
     }
     const next = threads.length === 0 ? null : this.closed(threads)
     const reached = next !== null && (next.isEnd || !next.isClosed) ? next : null
-    if (this.states.size <= mostKept) from.next.set(byte, reached)
+    if (this.isFull) return reached
+    from.next ??= Array.from<AutomatonState | null | undefined>({ length: 256 })
+    from.next.fill(reached, first, last + 1)
     return reached
   }
 
@@ -126,7 +145,7 @@ export class Automaton {
     const known = this.states.get(key)
     if (known !== undefined) return known
     const state = new AutomatonState([...reading.values()], isEnd)
-    if (this.states.size <= mostKept) this.states.set(key, state)
+    if (this.keeps(stateBytes + threadBytes * reading.size)) this.states.set(key, state)
     return state
   }
 

@@ -6,6 +6,8 @@ import { EngineError } from "../inference/EngineError.ts"
 
 /** The largest number of states of all networks of one format. It bounds the time and the memory of everything else. */
 const mostStates = 50_000
+/** The largest number of calls inside each other, so of values in a JSON text. */
+export const mostDepth = 64
 
 interface ByteRange {
   readonly least: number
@@ -29,7 +31,7 @@ export interface Networks {
   readonly ranges: ReadonlyArray<ReadonlyArray<ByteRange>>
   readonly jumps: ReadonlyArray<ReadonlyArray<number>>
   readonly calls: ReadonlyArray<ReadonlyArray<Call>>
-  /** The least number of nested calls from a state to the end of its network; infinite if none leads there. */
+  /** The least number of nested calls from a state to the end of its network; infinite if that is more than `mostDepth`. */
   readonly needs: ReadonlyArray<number>
 }
 
@@ -106,12 +108,12 @@ const needsOf = ({ ends, isLast, ranges, jumps, calls }: Omit<Networks, "needs">
     }
     return least
   }
-  // Most transitions lead to states with higher numbers, so few rounds are needed.
+  // Most transitions lead to states with higher numbers, so few rounds are needed for each nested call.
   for (let changed = true; changed;) {
     changed = false
     for (let state = needs.length - 1; state >= 0; state--) {
       const need = needOf(state)
-      if (need < needs[state]) {
+      if (need < needs[state] && need <= mostDepth) {
         needs[state] = need
         changed = true
       }

@@ -16,10 +16,18 @@ const resolved = (root: unknown, schema: unknown): Plain | undefined => {
   return isPlain(at) ? at : undefined
 }
 
-/** Returns the only values that fit, as JSON; undefined if others may fit. */
-const valuesOf = ({ enum: values, const: value }: Plain): ReadonlyArray<string> | undefined => {
-  if (value !== undefined) return [JSON.stringify(value)]
-  return Array.isArray(values) ? values.map((one) => JSON.stringify(one)) : undefined
+/** The largest number of values of a schema that are compared, and their largest length. */
+const mostCompared = 32
+const longestCompared = 256
+
+const isCompared = (value: unknown): boolean =>
+  typeof value === "string" ? value.length <= longestCompared : value === null || typeof value !== "object"
+
+/** Returns the only values that fit, as JSON; undefined if others may fit, or if it would take long to compare them. */
+const valuesOf = ({ enum: several, const: value }: Plain): ReadonlyArray<string> | undefined => {
+  const values: unknown = value === undefined ? several : [value]
+  if (!Array.isArray(values) || values.length > mostCompared || !values.every(isCompared)) return undefined
+  return values.map((one) => JSON.stringify(one))
 }
 
 const typeNames = (schema: Plain): ReadonlyArray<TypeName> | undefined => {

@@ -6,7 +6,7 @@ const quote = code('"')
 const backslash = code("\\")
 const encoder = new TextEncoder()
 
-/** The largest number of digits of a number without limits. Such numbers are read back exactly. */
+/** The largest number of digits before and after the point of a number without limits. Such integers are read back exactly. */
 const mostDigits = 15
 /** The largest number of spaces after a line feed. */
 const mostIndent = 16

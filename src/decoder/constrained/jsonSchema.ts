@@ -1,7 +1,7 @@
 /**
  * Compiles a JSON Schema to networks that describe texts of values which fit it. Not every such text is described: properties
  * come in the order of the schema, whitespace is a space or a line feed with up to 16 spaces, and numbers have at most 15
- * digits. Each text that is described fits.
+ * digits before and after the point. Each text that is described fits.
  */
 import type { Plain } from "../../base/config/plain.ts"
 import { excludes } from "./alternatives.ts"
@@ -15,7 +15,7 @@ import {
   type SharedNetworks,
 } from "./jsonParts.ts"
 import { checkedSchema, generalKeyword, typeOfValue, type TypeName, typesOf, withoutAllOf } from "./keywords.ts"
-import { formatError, NetworkBuilder, type Networks } from "./Network.ts"
+import { formatError, mostDepth, NetworkBuilder, type Networks } from "./Network.ts"
 import { addMembersOf } from "./objects.ts"
 import { refTarget } from "./references.ts"
 
@@ -25,6 +25,8 @@ const mostCounted = 4096
 const mostNested = 100
 /** The largest number of values of an `enum`. */
 const mostValues = 10_000
+/** The largest number of schemas in `oneOf`, because each is compared with all others. */
+const mostExclusive = 64
 
 /** A place in a schema: its path for messages, and the references that lead to it without reading a byte. */
 interface SchemaPlace {
@@ -37,7 +39,7 @@ export const compileJsonSchema = (schema: unknown): Networks => {
   const compiler = new SchemaCompiler(schema)
   const networks = compiler.compile()
   if (networks.needs[networks.ends[0].first] === Infinity)
-    throw formatError("schema", "no value fits, or only values without an end")
+    throw formatError("schema", `no value fits, or only values with more than ${mostDepth} values inside each other`)
   return networks
 }
 
@@ -100,13 +102,16 @@ class SchemaCompiler {
     if (keyword === "$ref") return this.addReference(value, from, to, { ...place, path })
     if (!Array.isArray(value) || value.length === 0) throw formatError(path, "expected a list with at least one item")
     if (keyword === "enum") return this.addValues(value, schema, from, to, path)
-    if (keyword === "oneOf") this.checkAlternatives(value, path)
+    if (keyword === "oneOf") this.checkExclusive(value, path)
     for (const [index, alternative] of value.entries())
       this.add(alternative, from, to, { ...place, path: `${path}[${index}]` })
   }
 
   /** Refuses alternatives that a value could fit at the same time. */
-  private checkAlternatives(alternatives: ReadonlyArray<unknown>, path: string): void {
+  private checkExclusive(alternatives: ReadonlyArray<unknown>, path: string): void {
+    const { length } = alternatives
+    if (length > mostExclusive)
+      throw formatError(path, `expected at most ${mostExclusive} schemas, found ${length}; write anyOf`)
     for (const [index, one] of alternatives.entries()) {
       const other = alternatives.slice(0, index).findIndex((before) => !excludes(this.root, before, one))
       if (other < 0) continue

@@ -122,12 +122,27 @@ const addOtherName = (builder: NetworkBuilder, from: number, names: ReadonlyArra
     }
     whole.add(at)
   }
-  for (let code = 0x20; code < 0x7f; code++) {
-    if (code === quote || code === backslash) continue
-    builder.read(other, code, code, other)
-    for (const [at, known] of children) builder.read(at, code, code, known.get(code) ?? other)
-  }
+  addPrintable(builder, other, new Map(), other)
+  for (const [at, known] of children) addPrintable(builder, at, known, other)
   builder.read(other, quote, quote, end)
   for (const at of children.keys()) if (!whole.has(at)) builder.read(at, quote, quote, end)
   return end
+}
+
+/** Adds a transition for each printable ASCII character that needs no escape: to its state in `known`, otherwise to `other`. */
+const addPrintable = (
+  builder: NetworkBuilder,
+  from: number,
+  known: ReadonlyMap<number, number>,
+  other: number,
+): void => {
+  let least = 0x20
+  for (let code = 0x20; code <= 0x7f; code++) {
+    const isLeftOut = code === quote || code === backslash || code === 0x7f
+    const to = isLeftOut ? undefined : known.get(code)
+    if (!isLeftOut && to === undefined) continue
+    if (least < code) builder.read(from, least, code - 1, other)
+    if (to !== undefined) builder.read(from, code, code, to)
+    least = code + 1
+  }
 }

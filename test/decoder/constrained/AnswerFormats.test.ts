@@ -67,6 +67,10 @@ describe("a text in the format of a schema", () => {
     ],
     ["a map", { type: "object", additionalProperties: { type: "integer" } }],
     [
+      "further properties beside a name with a quote",
+      { type: "object", properties: { 'a"': { const: 1 }, "a~": { const: 1 } }, additionalProperties: { const: 2 } },
+    ],
+    [
       "required properties that are not declared",
       { properties: { a: true }, required: ["z"], additionalProperties: { const: 0 } },
     ],
@@ -139,6 +143,12 @@ describe("a text in the format of a schema", () => {
       },
       "expected a schema for at most 50000 states",
     ],
+    [
+      "many alternatives",
+      { oneOf: Array.from({ length: 65 }, (_, at) => ({ const: at })) },
+      "schema.oneOf: expected at most 64 schemas, found 65",
+    ],
+    ["a deep value", { const: JSON.parse(`${"[".repeat(50_000)}${"]".repeat(50_000)}`) }, "values inside each other"],
     ["a long schema", { description: "a".repeat(300_000) }, "expected at most 262144 characters"],
   ])("is refused: %s", (_, schema, message) => {
     try {

@@ -72,6 +72,11 @@ export const oversize = (body: unknown, limits: RequestLimits): ApiError | undef
   const keys = Object.keys(body).length
   if (keys > mostKeys) return badRequest(`expected a body with at most ${mostKeys} keys, found ${keys}`)
   const { tokens, token_ids: ids, sampling_params: settings } = body
+  const ownKeys = isPlain(settings) ? Object.keys(settings).length : 0
+  if (ownKeys > mostKeys) {
+    const key = "sampling_params"
+    return badRequest(`${key}: expected at most ${mostKeys} keys, found ${ownKeys}`, key)
+  }
   const tokensProblem = Array.isArray(tokens)
     ? idsProblem("tokens", tokens, Math.max(limits.maxTokens, mostDetokenized))
     : undefined

@@ -158,17 +158,15 @@ export class ResponseEvents {
     const place = { item_id: item.id, output_index: this.items.length - 1 }
     const { text } = item
     const status = this.generated === undefined ? "completed" : this.status
-    const done = this.event("response.output_item.done", {
-      output_index: place.output_index,
-      item: itemBody(item, status),
-    })
-    if (item.type === "function_call")
-      return [this.event("response.function_call_arguments.done", { ...place, name: item.name, arguments: text }), done]
-    return [
-      this.event("response.output_text.done", { ...place, content_index: 0, text, logprobs: [] }),
-      this.event("response.content_part.done", { ...place, content_index: 0, part: textPart(text) }),
-      done,
-    ]
+    const parts =
+      item.type === "function_call"
+        ? [this.event("response.function_call_arguments.done", { ...place, name: item.name, arguments: text })]
+        : [
+            this.event("response.output_text.done", { ...place, content_index: 0, text, logprobs: [] }),
+            this.event("response.content_part.done", { ...place, content_index: 0, part: textPart(text) }),
+          ]
+    const done = { output_index: place.output_index, item: itemBody(item, status) }
+    return [...parts, this.event("response.output_item.done", done)]
   }
 
   private event(type: string, data: object): object {

@@ -106,7 +106,10 @@ const callOf = Effect.fnUntraced(function* (item: InputItem, place: string): Eff
   return { id: id ?? "", type: "function", function: { name: name ?? "", arguments: written ?? "" } }
 })
 
-/** Converts the instructions and the input to messages. Calls that follow each other become one message. */
+/**
+ * Converts the instructions and the input to messages. As in an answer, calls belong to the assistant's message before them,
+ * so that a conversation has the same prompt as in a request for a chat completion.
+ */
 export const messagesOfInput = Effect.fnUntraced(function* ({
   input,
   instructions,
@@ -119,12 +122,12 @@ export const messagesOfInput = Effect.fnUntraced(function* ({
     if (type === "function_call") {
       const call = yield* callOf(item, place)
       const last = messages.at(-1)
-      const calls = last?.role === "assistant" && last.tool_calls ? last.tool_calls : undefined
-      if (calls !== undefined) messages.pop()
+      const before = last?.role === "assistant" ? last : undefined
+      if (before !== undefined) messages.pop()
       messages.push({
         role: "assistant",
-        content: calls ? (last?.content ?? "") : "",
-        tool_calls: [...(calls ?? []), call],
+        content: before?.content ?? "",
+        tool_calls: [...(before?.tool_calls ?? []), call],
       })
     } else if (type === "function_call_output") {
       if (typeof item.call_id !== "string")

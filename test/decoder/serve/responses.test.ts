@@ -21,8 +21,13 @@ describe("responses", () => {
       assert.deepStrictEqual([answer.usage?.input_tokens, answer.usage?.output_tokens], [prompt.length, 5])
       assert.deepStrictEqual(engine.requests[0].sampling?.temperature, 0.5)
       const types: Array<string> = []
-      const stream = client.responses.stream(asked).on("event", ({ type }) => void types.push(type))
+      const numbers: Array<number> = []
+      const stream = client.responses.stream(asked).on("event", ({ type, sequence_number }) => {
+        types.push(type)
+        numbers.push(sequence_number)
+      })
       const final = await stream.finalResponse()
+      assert.deepStrictEqual(numbers, Array.from(numbers.keys()))
       assert.strictEqual(final.output_text, answer.output_text)
       assert.deepStrictEqual(final.usage, answer.usage)
       assert.deepStrictEqual(
@@ -42,23 +47,28 @@ describe("responses", () => {
     }))
 
   it("call tools, and take their results", () =>
-    serving({ script: (prompt) => (prompt.includes("tool (add): 2") ? "It is 2." : calling) }, async ({ client }) => {
-      const asked = { model: "base", tools: [add], input: [{ role: "user" as const, content: "1 + 1?" }] }
-      const answer = await client.responses.create(asked)
-      const [text, call] = answer.output
-      assert.strictEqual(answer.output_text, "So.")
-      assert.deepStrictEqual([text.type, call.type], ["message", "function_call"])
-      if (text.type !== "message" || call.type !== "function_call") return
-      assert.deepStrictEqual([call.name, call.arguments, call.call_id], ["add", '{"a": 1}', "call_1_0"])
-      const streamed = await client.responses.stream(asked).finalResponse()
-      assert.deepStrictEqual(
-        streamed.output.map((item) => (item.type === "function_call" ? [item.name, item.arguments] : item.type)),
-        ["message", ["add", '{"a": 1}']],
-      )
-      const result = { type: "function_call_output" as const, call_id: call.call_id, output: "2" }
-      const next = await client.responses.create({ ...asked, input: [...asked.input, text, call, result] })
-      assert.strictEqual(next.output_text, "It is 2.")
-    }))
+    serving(
+      { script: (prompt) => (prompt.includes("tool (add): 2") ? "It is 2." : calling) },
+      async ({ client, engine }) => {
+        const asked = { model: "base", tools: [add], input: [{ role: "user" as const, content: "1 + 1?" }] }
+        const answer = await client.responses.create(asked)
+        const [text, call] = answer.output
+        assert.strictEqual(answer.output_text, "So.")
+        assert.deepStrictEqual([text.type, call.type], ["message", "function_call"])
+        if (text.type !== "message" || call.type !== "function_call") return
+        assert.deepStrictEqual([call.name, call.arguments, call.call_id], ["add", '{"a": 1}', "call_1_0"])
+        const streamed = await client.responses.stream(asked).finalResponse()
+        assert.deepStrictEqual(
+          streamed.output.map((item) => (item.type === "function_call" ? [item.name, item.arguments] : item.type)),
+          ["message", ["add", '{"a": 1}']],
+        )
+        const result = { type: "function_call_output" as const, call_id: call.call_id, output: "2" }
+        const next = await client.responses.create({ ...asked, input: [...asked.input, text, call, result] })
+        assert.strictEqual(next.output_text, "It is 2.")
+        const prompt = String.fromCodePoint(...Array.from(engine.requests.at(-1)?.promptIds ?? []))
+        assert.strictEqual(prompt.split("assistant: ").length, 3, "the text and the call are one message")
+      },
+    ))
 
   it("hold the text to a format, and say when it was cut off", () =>
     serving({ script: () => "abc" }, async ({ client, engine }) => {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, type FileSystem, Layer, Logger } from "effect"
+import { Deferred, Effect, Fiber, type FileSystem, Layer, Logger } from "effect"
 import type { Backend } from "../../src/tensor/backend/Backend.ts"
 import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import type { Plain } from "../../src/base/config/Config.ts"
@@ -129,6 +129,27 @@ export const trained = (config: unknown, place: Place) => {
     ),
   )
 }
+
+/** Trains until some updates are made, and then goes on in another process's place. */
+export const interruptedAndResumed = Effect.fnUntraced(function* (
+  config: unknown,
+  resultsDir: string,
+  updates: number,
+) {
+  const reached = yield* Deferred.make<void>()
+  let resume = ""
+  const training = trained(config, {
+    resultsDir,
+    onOpen: (directory) => void (resume = directory),
+    onEvent: (event) => {
+      if (event._tag === "UpdateApplied" && event.update >= updates) Deferred.doneUnsafe(reached, Effect.void)
+    },
+  })
+  const fiber = yield* Effect.forkChild(training)
+  yield* Deferred.await(reached)
+  yield* Fiber.interrupt(fiber)
+  return yield* trained(config, { resultsDir, resume })
+})
 
 /** The files in the folder of a run. */
 export const runFiles = (runDir: string, run: string) => {

@@ -155,7 +155,7 @@ const ruleOf = (path: ReadonlyArray<string>): KeyRule | undefined => {
 const apply = (state: Translation, path: ReadonlyArray<string>, rule: KeyRule, value: unknown): void => {
   const name = path.join(".")
   if ("ignored" in rule) return note(state, path, rule.ignored)
-  // The interval of validations is not in the data set of ours that takes the place of prime-rl's.
+  // A section [validation_dataset] of ours replaces [eval], but says nothing of its interval.
   if (isReplaced(state, name) && !("means" in rule && rule.means === "validation.every"))
     return note(state, path, "the file has a key of ours in its place")
   if (name === "val.interval" && valueIn(state, "eval", "interval") !== undefined)

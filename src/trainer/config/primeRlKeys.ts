@@ -7,7 +7,7 @@
 export type KeyRule =
   /** The key means the same as a key of ours, whose path this is. */
   | { readonly means: string }
-  /** The key chooses nothing that a trainer of ours lets a run choose, or changes no result. */
+  /** The key is left out: in a trainer of ours it is no setting of a run, or it changes no result. */
   | { readonly ignored: string }
   /** The key would change what is learned, and has no equal here, unless its value is one of `unless`. */
   | { readonly refused: string; readonly unless?: ReadonlyArray<unknown> }
@@ -43,7 +43,9 @@ export const primeRlKeys: Readonly<Record<string, KeyRule>> = {
   max_steps: means("max_steps"),
   max_async_level: means("max_async_level"),
   max_off_policy_steps: means("max_async_level"),
-  strict_async_level: refused("samples may always be newer than max_async_level allows; leave it out", [false]),
+  strict_async_level: refused("samples may also come from newer weights than max_async_level demands; leave it out", [
+    false,
+  ]),
   seed: means("seed"),
   bench: refused("write max_steps = 5 instead", [false]),
 

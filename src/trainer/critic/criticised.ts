@@ -40,7 +40,7 @@ interface Step {
   readonly state: CriticState
   /** Whether advantages below 0 become 0. */
   readonly positiveOnly: boolean
-  /** The weights that sampled. */
+  /** The newest weights of the run. With `max_async_level: 0`, they are those that sampled. */
   readonly own: OwnWeights | undefined
 }
 
@@ -64,12 +64,12 @@ export const criticised = Effect.fnUntraced(function* (
   )
   const kept = new Map(samples.map((sample) => [sample.id, sample]))
   const episodes = usable.flatMap((one) => {
-    const own = one.samples.flatMap(({ id }) => kept.get(id) ?? []).filter(({ mask }) => countedTokens(mask) > 0)
-    return own.length === 0 ? [] : [{ own, reward: one.rollout.totalReward }]
+    const turns = one.samples.flatMap(({ id }) => kept.get(id) ?? []).filter(({ mask }) => countedTokens(mask) > 0)
+    return turns.length === 0 ? [] : [{ turns, reward: one.rollout.totalReward }]
   })
-  const chains = episodes.map(({ own, reward }): Chain => {
-    const parts = own.map(({ id }) => features.get(id) ?? new Float32Array(0))
-    const length = own.reduce((sum, { mask }) => sum + countedTokens(mask), 0)
+  const chains = episodes.map(({ turns, reward }): Chain => {
+    const parts = turns.map(({ id }) => features.get(id) ?? new Float32Array(0))
+    const length = turns.reduce((sum, { mask }) => sum + countedTokens(mask), 0)
     return { features: joined(parts), length, reward }
   })
   if (chains.some(({ features: all }) => !all.every(Number.isFinite)))
@@ -77,9 +77,9 @@ export const criticised = Effect.fnUntraced(function* (
   if (chains.length === 0) return { samples, state, metrics: {} }
   const result = learned(state, chains, config)
   const advantages = new Map<string, Float32Array>()
-  for (const [at, { own }] of episodes.entries()) {
+  for (const [at, { turns }] of episodes.entries()) {
     let token = 0
-    for (const { id, mask } of own)
+    for (const { id, mask } of turns)
       advantages.set(
         id,
         Float32Array.from(mask, (counts) => {

@@ -64,12 +64,17 @@ const scoringSpec = (
   }
 }
 
-/** Receives a token that the mask selects, with its index in the micro-batch, that of the token before it, and all results. */
-type Visit = (
-  sample: TrainingSample,
-  token: number,
-  place: { readonly index: number; readonly before: number; readonly results: ArrayLike<number> },
-) => void
+/** The place of a token in a micro-batch. */
+interface TokenPlace {
+  readonly index: number
+  /** The index of the token before it in its sample. */
+  readonly before: number
+  /** What the program computed for all tokens of the micro-batch. */
+  readonly results: ArrayLike<number>
+}
+
+/** Is called for each token that the mask selects. `token` is its position in the sample. */
+type Visit = (sample: TrainingSample, token: number, place: TokenPlace) => void
 
 /**
  * Compiles a program for micro-batches of this shape, and returns the function that runs it. Several runs may share it: it reads

@@ -98,7 +98,7 @@ interface Teaching {
   readonly step: number
   /** The samples as the teacher reads them, if it reads hints before them. */
   readonly hinted?: ReadonlyArray<TrainingSample>
-  /** The weights that sampled, for the run's own model as its teacher. */
+  /** The newest weights of the run, for its own model as its teacher. With `max_async_level: 0`, they are those that sampled. */
   readonly own: OwnWeights | undefined
 }
 
@@ -119,19 +119,19 @@ export const taughtSamples = Effect.fnUntraced(function* (
   for (const [index, { id, mask, logprobs }] of samples.entries()) {
     const score = scores[index]
     const start = score.length - mask.length
-    const own = new Float64Array(mask.length)
+    const difference = new Float64Array(mask.length)
     for (let at = 0; at < mask.length; at++) {
       if (mask[at] === 0) continue
-      own[at] = score[start + at] - logprobs[at]
-      if (!Number.isFinite(own[at]))
+      difference[at] = score[start + at] - logprobs[at]
+      if (!Number.isFinite(difference[at]))
         return yield* TrainerError.at(
           run,
           `step ${step}: sample ${id}: token ${at}: expected a finite log-probability of the teacher, found ${score[start + at]}`,
         )
-      sum += own[at]
+      sum += difference[at]
       tokens++
     }
-    differences.push(own)
+    differences.push(difference)
   }
   const mean = tokens === 0 ? 0 : sum / tokens
   const subtracted = baseline === "mean" ? mean : 0

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Deferred, Effect, Fiber, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { type Plain, toCamelCase } from "../../../src/base/config/Config.ts"
 import * as Safetensors from "../../../src/base/formats/safetensors.ts"
@@ -10,7 +10,7 @@ import type { TrainingSample } from "../../../src/trainer/batches/TrainingSample
 import { openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { MultiRunConfig } from "../../../src/trainer/config/MultiRunConfig.ts"
 import { compileFeatures } from "../../../src/trainer/teacher/compileScorer.ts"
-import { configOf, resultsFolder, runConfig, runFiles, trained } from "../smallTraining.ts"
+import { configOf, interruptedAndResumed, resultsFolder, runConfig, runFiles, trained } from "../smallTraining.ts"
 
 const arraysOf = (runDir: string, run: string, step: number, file: string) =>
   Safetensors.decode(readFileSync(join(runDir, `run_${run}`, `rollouts/step_${step}`, file)))
@@ -31,23 +31,6 @@ const withCritic = (seed: number, more: Plain = {}) =>
     checkpoint: { every: 2 },
     ...more,
   })
-
-/** Trains until some updates are made, and then goes on in another process's place. */
-const interruptedAndResumed = Effect.fnUntraced(function* (config: unknown, resultsDir: string, updates: number) {
-  const reached = yield* Deferred.make<void>()
-  let resume = ""
-  const training = trained(config, {
-    resultsDir,
-    onOpen: (directory) => void (resume = directory),
-    onEvent: (event) => {
-      if (event._tag === "UpdateApplied" && event.update >= updates) Deferred.doneUnsafe(reached, Effect.void)
-    },
-  })
-  const fiber = yield* Effect.forkChild(training)
-  yield* Deferred.await(reached)
-  yield* Fiber.interrupt(fiber)
-  return yield* trained(config, { resultsDir, resume })
-})
 
 /** A sample of these tokens, of which the first one is the prompt. */
 const sampleOf = (id: string, ...tokens: ReadonlyArray<number>): TrainingSample => ({

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Deferred, Effect, Fiber, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { assert, describe, it } from "vitest"
 import { type Plain, toCamelCase } from "../../../src/base/config/Config.ts"
@@ -14,7 +14,7 @@ import { MultiRunConfig } from "../../../src/trainer/config/MultiRunConfig.ts"
 import { makeSampleReaders } from "../../../src/trainer/teacher/sampleReaders.ts"
 import { listenFor } from "../../decoder/serve/realServer.ts"
 import { serveHttp } from "../../servers/listen.ts"
-import { configOf, resultsFolder, runConfig, runFiles, trained } from "../smallTraining.ts"
+import { configOf, interruptedAndResumed, resultsFolder, runConfig, runFiles, trained } from "../smallTraining.ts"
 
 const decodeModel = Schema.decodeUnknownSync(MultiRunConfig.fields.model)
 
@@ -48,23 +48,6 @@ const advantagesOf = (runDir: string, run: string, step: number): ArrayLike<numb
   Safetensors.decode(readFileSync(join(runDir, `run_${run}`, `rollouts/step_${step}`, "samples.safetensors")))[
     "advantages"
   ].data
-
-/** Trains until some updates are made, and then goes on in another process's place. */
-const interruptedAndResumed = Effect.fnUntraced(function* (config: unknown, resultsDir: string, updates: number) {
-  const reached = yield* Deferred.make<void>()
-  let resume = ""
-  const training = trained(config, {
-    resultsDir,
-    onOpen: (directory) => void (resume = directory),
-    onEvent: (event) => {
-      if (event._tag === "UpdateApplied" && event.update >= updates) Deferred.doneUnsafe(reached, Effect.void)
-    },
-  })
-  const fiber = yield* Effect.forkChild(training)
-  yield* Deferred.await(reached)
-  yield* Fiber.interrupt(fiber)
-  return yield* trained(config, { resultsDir, resume })
-})
 
 describe("distillation and preferences", () => {
   it("train several runs with different teachers, and resume to the bit", () =>

@@ -16,7 +16,9 @@ import { Effect, Schema } from "effect"
 import type { ChatTemplate, ChatRenderOptions } from "../../base/tokens/ChatTemplate.ts"
 import { encodeAtMost, mostCharacters } from "../../base/tokens/encodeAtMost.ts"
 import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import { EngineError } from "../inference/EngineError.ts"
+import { forcedCall, type ForcedTool } from "./forcedCall.ts"
 import {
   type AnswerEvent,
   byName,
@@ -60,7 +62,7 @@ export const promptError = (part: EngineError["part"] & string, message: string)
 
 export interface ChatConversation {
   readonly messages: ChatRenderOptions["messages"]
-  readonly tools: ReadonlyArray<{ readonly type: "function"; readonly function: { readonly name: string } }>
+  readonly tools: ReadonlyArray<{ readonly type: "function"; readonly function: ForcedTool }>
   /** `none` hides the tools; `required` or a name makes the model call a tool. */
   readonly toolChoice: "none" | "auto" | "required" | { readonly name: string }
   /** Whether the prompt ends with the beginning of the assistant's message. Default: true. */
@@ -74,6 +76,8 @@ export interface ChatConversation {
 
 export interface ChatPrompt {
   readonly ids: ReadonlyArray<number>
+  /** The JSON Schema of the answer's text, if it must be a call of a tool; null if it can be any text. */
+  readonly schema: Readonly<Record<string, unknown>> | null
   /** Makes the reader that splits one answer into text and calls. */
   readonly reader: () => ToolReader
 }
@@ -104,7 +108,8 @@ const withToolNames = (messages: ChatRenderOptions["messages"]): ChatRenderOptio
 
 /**
  * Renders and encodes a conversation. If the model must call a tool, the prompt ends with the beginning of a call, so the
- * model can only continue it. The reader already has this beginning.
+ * model can only continue it, and the prompt has the schema to which the rest must be held. The reader already has this
+ * beginning.
  */
 export const promptOf = Effect.fnUntraced(function* (
   { tokens, template, toolFormat }: ChatModel,
@@ -145,11 +150,16 @@ export const promptOf = Effect.fnUntraced(function* (
       ...(variables === undefined ? {} : { variables }),
     })
     .pipe(Effect.mapError(({ message }) => promptError("messages", message)))
-  if (toolFormat === null || shown.length === 0) return { ids: yield* encode(rendered), reader: () => textReader }
+  if (toolFormat === null || shown.length === 0)
+    return { ids: yield* encode(rendered), schema: null, reader: () => textReader }
   const only = typeof toolChoice === "object" ? toolChoice.name : names.length === 1 ? names[0] : null
-  const opening = forced ? toolFormat.opening(only) : ""
+  const specs = tools.map((tool) => tool.function)
+  const { opening, schema } = forced
+    ? yield* attempt(() => forcedCall(toolFormat, specs, only), EngineError)
+    : { opening: "", schema: null }
   return {
     ids: yield* encode(rendered + opening),
+    schema,
     reader: () => {
       const reader = toolFormat.reader({ tools: names })
       let begun: ReadonlyArray<AnswerEvent> = opening === "" ? [] : reader.push(opening)

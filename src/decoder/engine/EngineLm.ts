@@ -114,7 +114,7 @@ export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmO
       if (format !== undefined && request.tools.length > 0 && request.toolChoice !== "none") {
         return yield* lmError(name, "rejected", "expected no tools, since an answer in JSON cannot call tools")
       }
-      const { ids, reader } = yield* Effect.mapError(promptOf(chat, request), ({ part, message }) =>
+      const { ids, reader, schema } = yield* Effect.mapError(promptOf(chat, request), ({ part, message }) =>
         lmError(name, "rejected", `${part}: ${message}`),
       )
       const sampling = {
@@ -125,6 +125,7 @@ export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmO
         stop: request.stop,
         seed: request.seed,
         ...(format === undefined ? {} : { jsonSchema: format.schema }),
+        ...(schema === null ? {} : { jsonSchema: schema }),
       }
       const generated = yield* Effect.mapError(
         engine.generate({ model: name, promptIds: ids, sampling }),

@@ -59,7 +59,7 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
     maxTokens,
     topLogprobs,
     promptLogprobs,
-    jsonSchema,
+    jsonSchema: jsonSchema ?? prompt.schema,
   })
   const question: ChatQuestion = {
     ...(yield* beginAnswer(state, "chatcmpl")),

@@ -43,7 +43,7 @@ export const responses = Effect.fnUntraced(function* (state: ServerState) {
     maxTokens: body.max_output_tokens ?? null,
     topLogprobs: 0,
     promptLogprobs: null,
-    jsonSchema,
+    jsonSchema: jsonSchema ?? prompt.schema,
   })
   const begun = yield* beginAnswer(state, "resp")
   const events = new ResponseEvents({

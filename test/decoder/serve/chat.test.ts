@@ -231,8 +231,8 @@ describe("calls of tools", () => {
         script: (prompt) =>
           prompt.endsWith('"arguments": ')
             ? "{}}</tool_call>"
-            : prompt.endsWith('"name": "')
-              ? 'clock", "arguments": {}}'
+            : prompt.endsWith("<tool_call>\n")
+              ? '{"name": "clock", "arguments": {}}'
               : calling,
       },
       async ({ client, engine }) => {

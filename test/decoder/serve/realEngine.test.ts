@@ -7,6 +7,7 @@ import type { StepAdapter } from "../../../src/decoder/inference/Engine.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import * as LmDirectory from "../../../src/decoder/huggingFace/LmDirectory.ts"
 import { openDecoder, type OpenedDecoder } from "../../../src/decoder/engine/openDecoder.ts"
+import { hermes } from "../../../src/agents/lm/toolFormats/hermes.ts"
 import { EngineLm } from "../../../src/index.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { request } from "../../agents/lm/support.ts"
@@ -58,6 +59,13 @@ afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 /** Reads the fixture's adapter from `step_N`, with a strength of N: a server that mixed two would write other text. */
 const readAdapter = (path: string) =>
   Effect.succeed({ ...adapter, alpha: adapter.alpha * 4 * Number(/step_(\d+)$/.exec(path)?.[1]) })
+
+/** A chat model whose short template leaves out the tools, so that a prompt with them fits. */
+const callingChat = () => ({
+  tokens: model.chat.tokens,
+  toolFormat: hermes,
+  template: { render: () => Effect.succeed("Hi\n") },
+})
 
 const serving = (test: Parameters<typeof servingEngine>[2]) =>
   servingEngine(model.engine, { chat: model.chat, readAdapter }, test)
@@ -179,6 +187,62 @@ describe("a small Llama behind the server", () => {
       const refused = await post("/v1/chat/completions", { ...asked, response_format: wrong })
       assert.deepStrictEqual([refused.status, refused.body.error.param], [400, "response_format"])
       assert.include(refused.body.error.message, "schema.pattern: this keyword is not supported")
+    }))
+
+  it("holds a forced call to the schema of its tool, whole and streamed", () =>
+    servingEngine(model.engine, { chat: callingChat() }, async ({ client, post }) => {
+      const city = { type: "string", enum: ["Rome", "Oslo"] }
+      const weather = {
+        type: "object",
+        $defs: { city },
+        properties: { city: { $ref: "#/$defs/city" }, days: { type: "integer", minimum: 1, maximum: 9 } },
+        required: ["city", "days"],
+      }
+      const toolOf = (name: string, parameters: Record<string, unknown>, strict = false) => ({
+        type: "function" as const,
+        function: { name, parameters, strict },
+      })
+      const clock = toolOf("clock", {
+        type: "object",
+        properties: { zone: { type: "integer", maximum: 99 } },
+        required: ["zone"],
+      })
+      const tools = [toolOf("weather", weather), clock]
+      const messages = [{ role: "user" as const, content: "Hi" }]
+      const asked = { model: "base", messages, tools, max_tokens: 77 }
+      const fits = (called: { readonly name: string; readonly arguments: string } | undefined) => {
+        const values = JSON.parse(called?.arguments ?? "")
+        if (called?.name === "clock") return assert.isTrue(Number.isInteger(values.zone) && values.zone <= 99)
+        assert.strictEqual(called?.name, "weather")
+        assert.include(city.enum, values.city)
+        assert.isTrue(Number.isInteger(values.days) && values.days >= 1 && values.days <= 9)
+      }
+      const named = { ...asked, tool_choice: { type: "function" as const, function: { name: "weather" } }, seed: 1 }
+      for (const settings of [named, { ...asked, tool_choice: "required" as const, n: 4, seed: 2 }]) {
+        const { choices } = await client.chat.completions.create(settings)
+        for (const { message, finish_reason: reason } of choices) {
+          assert.deepStrictEqual([reason, message.content, message.tool_calls?.length], ["tool_calls", null, 1])
+          const [call] = message.tool_calls ?? []
+          fits(call.type === "function" ? call.function : undefined)
+        }
+      }
+      const streamed = await client.chat.completions.stream(named).finalMessage()
+      const [call] = streamed.tool_calls ?? []
+      fits(call.type === "function" ? call.function : undefined)
+      const unsupported = { type: "object", properties: {}, minProperties: 1 }
+      const forced = { ...asked, tool_choice: "required", max_tokens: 4 }
+      assert.strictEqual(
+        (await post("/v1/chat/completions", { ...forced, tools: [toolOf("a", unsupported), clock] })).status,
+        200,
+      )
+      for (const others of [[], [clock]]) {
+        const strict = await post("/v1/chat/completions", {
+          ...forced,
+          tools: [toolOf("a", unsupported, true), ...others],
+        })
+        assert.deepStrictEqual([strict.status, strict.body.error.param], [400, "tools"])
+        assert.include(strict.body.error.message, "schema.minProperties: this keyword is not supported")
+      }
     }))
 
   it("draws the same text for a seed: whole, streamed, among 64 requests and in this process", () =>

@@ -38,6 +38,11 @@ export interface ToolFormat {
    * answer, the model must call a tool.
    */
   readonly opening: (tool: string | null) => string
+  /**
+   * If a call is a JSON object with the name of the tool first: the text before it, and the key of the arguments. Null if the
+   * name stands outside of the object.
+   */
+  readonly object: { readonly before: string; readonly argumentsKey: "arguments" | "parameters" } | null
   readonly reader: (options: ReaderOptions) => ToolReader
 }
 

@@ -67,5 +67,6 @@ export const hermes: ToolFormat = {
   name: "hermes",
   opening: (tool) =>
     tool === null ? `${opened}\n{"name": "` : `${opened}\n{"name": ${JSON.stringify(tool)}, "arguments": `,
+  object: { before: `${opened}\n`, argumentsKey: "arguments" },
   reader: (options) => new HermesReader(options),
 }

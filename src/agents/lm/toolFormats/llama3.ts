@@ -53,5 +53,6 @@ class Llama3Reader extends BufferedReader {
 export const llama3: ToolFormat = {
   name: "llama3",
   opening: (tool) => (tool === null ? '{"name": "' : `{"name": ${JSON.stringify(tool)}, "parameters": `),
+  object: { before: "", argumentsKey: "parameters" },
   reader: (options) => new Llama3Reader(options),
 }

@@ -100,5 +100,6 @@ class MistralReader extends BufferedReader {
 export const mistral: ToolFormat = {
   name: "mistral",
   opening: (tool) => (tool === null ? `${tag} [{"name": "` : `${tag} [{"name": ${JSON.stringify(tool)}, "arguments": `),
+  object: { before: `${tag} [`, argumentsKey: "arguments" },
   reader: (options) => new MistralReader(options),
 }

@@ -132,5 +132,6 @@ class MistralArgsReader implements ToolReader {
 export const mistralArgs: ToolFormat = {
   name: "mistral-args",
   opening: (tool) => (tool === null ? tag : `${tag}${tool}[ARGS]`),
+  object: null,
   reader: (options) => new MistralArgsReader(options),
 }

@@ -1,6 +1,6 @@
 /** Real servers, killed while clients train: by plain HTTP, and by Tinker's own SDK where Python has it. */
 import { spawn } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { mkdirSync, readFileSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { stream } from "../../../src/base/rng/Rng.ts"
@@ -58,6 +58,15 @@ describe("a Tinker server of its own process", () => {
       assert.strictEqual(kills, 4)
       assert.deepStrictEqual(outcomes, expected)
       await server.kill()
+    }))
+
+  it("does not start on a folder with a link, through which it would write elsewhere", () =>
+    withFolder(async (folder) => {
+      await writeModel(folder, { hiddenSize: 16, layers: 1 })
+      mkdirSync(join(folder, "models"))
+      symlinkSync(folder, join(folder, "models", "elsewhere"))
+      const message = await serve(folder, await freePort()).then(() => "it started", String)
+      assert.match(message, /--tinker-dir: .*elsewhere is a link/)
     }))
 
   it("answers while it computes a gradient", () =>

@@ -62,6 +62,8 @@ export const translated = Effect.fnUntraced(function* (
   ours: ReadonlyArray<string> = [],
 ): Effect.fn.Return<Translated, ConfigError> {
   const value = isPlain(document.value) ? document.value : {}
+  if (!hasAtMost(value, mostKeys))
+    return yield* ConfigError.at({ source: file }, "", `expected at most ${mostKeys} keys, found more`)
   const replaced = Object.entries(replacedBy).flatMap(([own, theirs]) => (Object.hasOwn(value, own) ? theirs : []))
   const state: Translation = { file, document, replaced, values: new Map(), places: new Map(), notes: [], errors: [] }
   for (const [key, item] of Object.entries(value)) {
@@ -80,6 +82,22 @@ export const translated = Effect.fnUntraced(function* (
     run = setIn(run, path.split("."), item)
   return { run, model: typeof model === "string" ? model : undefined, width, places, notes }
 })
+
+/** The largest number of keys of a document, because the keys of a section are translated one after another. */
+const mostKeys = 5000
+
+/** Tells whether the sections of a document have at most so many keys. */
+const hasAtMost = (document: Plain, most: number): boolean => {
+  const waiting = [document]
+  let keys = 0
+  for (let section = waiting.pop(); section !== undefined; section = waiting.pop()) {
+    const values = Object.values(section)
+    keys += values.length
+    if (keys > most) return false
+    waiting.push(...values.filter(isPlain))
+  }
+  return true
+}
 
 /** Keys in the place of which prime-rl has others, which are left out if both are there. */
 const replacedBy: Readonly<Record<string, ReadonlyArray<string>>> = {

@@ -211,5 +211,8 @@ repetition_penalty = 1.1
   it("names some of very many keys that it does not know", () => {
     const keys = Array.from({ length: 2000 }, (_, at) => `unknown_${at} = 1`)
     assert.lengthOf(messageOf(["group_size = 2", ...keys].join("\n")).split("; orch"), 20)
+    const more = Array.from({ length: 5000 }, (_, at) => `k${at} = 1`)
+    const bomb = ["group_size = 2", "[sampling]", ...more].join("\n")
+    assert.strictEqual(messageOf(bomb), "orch.toml: expected at most 5000 keys, found more")
   })
 })

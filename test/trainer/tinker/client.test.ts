@@ -131,6 +131,10 @@ describe("the client of Tinker's protocol", () => {
       [only("retrieve_future", 200, { error: "NaN", category: "user" }), "rejected", /NaN/],
       [only("retrieve_future", 200, { error: "oops", category: "server" }), "failed", /oops/],
       [only("retrieve_future", 410), "unavailable", /answered 410/],
+      [only("create_model", 200, { request_id: { key: secret } }), "malformed", /request_id/],
+      [only("create_model", 200, { request_id: `m/${secret}` }), "malformed", /repeats the API key/],
+      [only("create_session", 200, { session_id: "s", error_message: secret }), "malformed", /repeats the API key/],
+      [only("create_model", 200, { request_id: "m".repeat(2000) }), "malformed", /^.{1,700}$/],
     ]
     for (const [answer, reason, message] of cases) {
       const { error } = await using(answer, step, { apiKey: Redacted.make("${KEY}"), maxAnswerMb: 0.1 })
@@ -141,16 +145,21 @@ describe("the client of Tinker's protocol", () => {
   })
 
   it("refuses answers whose numbers do not belong to the request", async () => {
-    const output = { loss_fn_output_type: "ArrayRecord", metrics: {}, loss_fn_outputs: [] }
-    const { error } = await using(
-      (one) => (one.path === "retrieve_future" && one.body.request_id !== "m/0" ? Response.json(output) : undefined),
-      (model) => {
-        const datum = { tokens: Int32Array.of(1), targets: Int32Array.of(2), columns: {} }
-        return model.forward({ data: [datum], loss: "cross_entropy" })
-      },
-    )
-    assert.strictEqual(error?.reason, "malformed")
-    assert.include(error?.message, "expected logprobs of 1 examples, found 0")
+    const outputs = [[], [{ logprobs: { data: [Infinity], dtype: "float32", shape: [1] } }]]
+    const messages = ["expected logprobs of 1 examples, found 0", "example 0: expected finite logprobs"]
+    for (const [at, loss_fn_outputs] of outputs.entries()) {
+      const output = { loss_fn_output_type: "ArrayRecord", metrics: {}, loss_fn_outputs }
+      const text = JSON.stringify(output).replace("null", "1e999")
+      const { error } = await using(
+        (one) => (one.path === "retrieve_future" && one.body.request_id !== "m/0" ? new Response(text) : undefined),
+        (model) => {
+          const datum = { tokens: Int32Array.of(1), targets: Int32Array.of(2), columns: {} }
+          return model.forward({ data: [datum], loss: "cross_entropy" })
+        },
+      )
+      assert.strictEqual(error?.reason, "malformed")
+      assert.include(error?.message, messages[at])
+    }
   })
 })
 

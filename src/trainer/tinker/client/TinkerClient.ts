@@ -25,7 +25,7 @@ import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import { Capabilities, ModelCreated, SamplerOpened, SessionCreated } from "../wire/responses.ts"
 import type * as Requests from "../wire/requests.ts"
-import { call, connect, type Connection, jsonRequest, send, type TinkerAddress } from "./connection.ts"
+import { call, connect, type Connection, jsonRequest, quote, send, type TinkerAddress } from "./connection.ts"
 import { accept, decodesJson, outcomeOf, perform } from "./futures.ts"
 import { makeModel, type TinkerModel } from "./model.ts"
 import { makeSampler, type TinkerSampler } from "./sampler.ts"
@@ -87,14 +87,18 @@ const clientName = "effect-rl"
 /** The seconds between two signs of life. Servers forget a session without them after some minutes. */
 const heartbeatSeconds = 10
 
+/** The seconds for which a client that ends waits until the server has unloaded a model. */
+const longestUnload = 10
+
 const Empty = Schema.Struct({})
 
 const openSession = Effect.fnUntraced(function* (connection: Connection) {
   const body = { type: "create_session", tags: [clientName], user_metadata: null, sdk_version: clientName }
   const session = yield* call(connection, "create_session", body, SessionCreated)
-  if ((session.error_message ?? null) !== null) return yield* tinkerError("rejected", String(session.error_message))
+  if ((session.error_message ?? null) !== null)
+    return yield* tinkerError("rejected", quote(connection, String(session.error_message)))
   for (const message of [session.info_message, session.warning_message])
-    if ((message ?? null) !== null) yield* Effect.logWarning(`tinker: ${message}`)
+    if ((message ?? null) !== null) yield* Effect.logWarning(`tinker: ${quote(connection, String(message))}`)
   const life: typeof Requests.SessionBody.Type = { session_id: session.session_id }
   // A lost sign of life does no harm: requests themselves report what is wrong.
   const beat = Effect.ignore(call({ ...connection, delays: [] }, "session_heartbeat", life, Empty))
@@ -115,7 +119,7 @@ const baseModelsOf = Effect.fnUntraced(function* (connection: Connection) {
     value: parsedJson(utf8.decode(bytes)),
   })
   return supported_models.flatMap(({ model_name: name, max_context_length: maxLength }): ReadonlyArray<BaseModelInfo> =>
-    name === null || name === undefined ? [] : [{ name, maxLength: maxLength ?? null }],
+    name === null || name === undefined ? [] : [{ name: quote(connection, name), maxLength: maxLength ?? null }],
   )
 })
 
@@ -159,8 +163,12 @@ const make = Effect.fnUntraced(function* (address: TinkerAddress) {
     baseModels: baseModelsOf(connection),
     createModel: (settings) =>
       Effect.acquireRelease(create(settings), (id) =>
-        // The server may have ended before.
-        Effect.ignore(unload({ ...connection, delays: [] }, id)),
+        // The server may have ended before, and must not keep this process from ending.
+        unload({ ...connection, delays: [] }, id).pipe(
+          Effect.timeout(`${longestUnload} seconds`),
+          Effect.ignore,
+          Effect.interruptible,
+        ),
       ).pipe(Effect.flatMap((id) => makeModel({ connection, id, nextSampler }))),
     unload: (model) => unload(connection, model),
     samplerOf: Effect.fnUntraced(function* (weights) {

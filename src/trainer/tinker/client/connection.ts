@@ -2,7 +2,7 @@
  * Sends requests to a server of Tinker's protocol, and sends each again after failures that may pass: no answer, time-outs, 408,
  * 429 and 5xx. All requests can be sent twice: their numbers tell the server that it knows them.
  */
-import { Clock, Context, Effect, type Redacted, Schema } from "effect"
+import { Clock, Context, Effect, Redacted, Schema } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
 import { oneLine, parsedJson } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -77,21 +77,27 @@ const isFailure = Schema.is(RequestFailed)
 /** The longest message of a server that is quoted. */
 const longestQuote = 500
 
-/** Returns the message of a server in the body of a failure, without the key. */
-const quoted = ({ key }: Server, body: unknown, text: string): string => {
+/** Returns a text with words of the server as a short line without the key, which the server may repeat. */
+export const quote = ({ server: { key } }: Pick<Connection, "server">, text: string): string =>
+  oneLine(withoutKey(text, key)).slice(0, longestQuote)
+
+/** Returns the message of a server in the body of a failure. */
+const quoted = (connection: Connection, body: unknown, text: string): string => {
   const found = isFailure(body) && typeof body.error === "string" ? body.error : undefined
   const detail = isPlain(body) && typeof body["detail"] === "string" ? body["detail"] : undefined
-  return oneLine(withoutKey(found ?? detail ?? text, key)).slice(0, longestQuote)
+  return quote(connection, found ?? detail ?? text)
 }
 
 const jsonIn = (bytes: Uint8Array): unknown => parsedJson(utf8.decode(bytes))
 
 /** Makes the error for an answer whose status is not 200. */
-export const refusalOf = ({ server }: Connection, path: string, { status, bytes }: BytesAnswer): TinkerError => {
+export const refusalOf = (connection: Connection, path: string, { status, bytes }: BytesAnswer): TinkerError => {
+  const { server } = connection
   const body = jsonIn(bytes)
-  const param = isFailure(body) ? (body.param ?? null) : null
+  const named = isFailure(body) ? (body.param ?? null) : null
+  const param = named === null ? null : quote(connection, named)
   const place = `${server.baseUrl.origin}${server.baseUrl.pathname}/${path}`
-  const message = `${place} answered ${status}: ${quoted(server, body, utf8.decode(bytes.subarray(0, 4096)))}`
+  const message = `${place} answered ${status}: ${quoted(connection, body, utf8.decode(bytes.subarray(0, 4096)))}`
   if (status === 401) {
     const hint = server.key === null ? "no key was sent; set api_key: ${NAME}" : `the key came from ${server.key.from}`
     return tinkerError("unauthorised", `${message}; ${hint}`)
@@ -102,13 +108,17 @@ export const refusalOf = ({ server }: Connection, path: string, { status, bytes 
 }
 
 /** Makes the error for a request that was accepted, and whose outcome is a failure. */
-export const failureOf = ({ server }: Connection, path: string, body: typeof RequestFailed.Type): TinkerError => {
-  const message = `${server.baseUrl.origin}: ${path}: ${quoted(server, body, JSON.stringify(body.error))}`
+export const failureOf = (connection: Connection, path: string, body: typeof RequestFailed.Type): TinkerError => {
+  const problem = quoted(connection, body, JSON.stringify(body.error))
+  const message = `${connection.server.baseUrl.origin}: ${path}: ${problem}`
   return tinkerError(body.category === "user" ? "rejected" : "failed", message)
 }
 
-export const malformed = ({ server }: Connection, path: string, problem: string): TinkerError =>
-  tinkerError("malformed", `${server.baseUrl.origin}: ${path}: cannot use the answer: ${oneLine(problem)}`)
+export const malformed = (connection: Connection, path: string, problem: string): TinkerError =>
+  tinkerError(
+    "malformed",
+    `${connection.server.baseUrl.origin}: ${path}: cannot use the answer: ${quote(connection, problem)}`,
+  )
 
 /** The statuses that `send` returns, besides 200. All others are failures. */
 type Expected = ReadonlyArray<number>
@@ -165,14 +175,22 @@ export const jsonRequest = (path: string, body: unknown, accept = "application/j
   accept,
 })
 
-/** Decodes an answer in JSON. */
+/** Tells whether a text of an answer, such as a name that is kept in a file, contains the key. */
+const repeatsKey = ({ server: { key } }: Connection, value: unknown): boolean =>
+  key !== null &&
+  isPlain(value) &&
+  Object.values(value).some((item) => typeof item === "string" && item.includes(Redacted.value(key.secret)))
+
+/** Decodes an answer in JSON. Its texts do not contain the key, so that they can be kept and shown. */
 export const decodeJson = <S extends Schema.Codec<unknown, unknown>>(
   connection: Connection,
   path: string,
   schema: S,
   value: unknown,
 ): Effect.Effect<S["Type"], TinkerError> =>
-  Effect.mapError(Schema.decodeUnknownEffect(schema)(value), ({ message }) => malformed(connection, path, message))
+  repeatsKey(connection, value)
+    ? Effect.fail(malformed(connection, path, "it repeats the API key"))
+    : Effect.mapError(Schema.decodeUnknownEffect(schema)(value), ({ message }) => malformed(connection, path, message))
 
 /** Sends a request whose answer is complete at once. */
 export const call = <S extends Schema.Codec<unknown, unknown>>(

@@ -90,9 +90,11 @@ const problemIn = ({ logProbabilities }: ReceivedLoss, { data }: LossData): stri
   if (logProbabilities.length !== data.length)
     return `expected logprobs of ${data.length} examples, found ${logProbabilities.length}`
   const wrong = logProbabilities.findIndex(({ length }, at) => length !== data[at].targets.length)
-  return wrong === -1
-    ? undefined
-    : `example ${wrong}: expected ${data[wrong].targets.length} logprobs, found ${logProbabilities[wrong].length}`
+  if (wrong !== -1)
+    return `example ${wrong}: expected ${data[wrong].targets.length} logprobs, found ${logProbabilities[wrong].length}`
+  // Slopes that follow from other values would end in the model's gradient.
+  const infinite = logProbabilities.findIndex((all) => !all.every(Number.isFinite))
+  return infinite === -1 ? undefined : `example ${infinite}: expected finite logprobs`
 }
 
 /** Sends a request with the model's next number. It is not interrupted before the server has accepted it. */

@@ -51,7 +51,8 @@ const problemIn = (sequences: ReadonlyArray<Sequence>, { samples = 1, maxTokens 
     if (maxTokens !== null && tokens.length > maxTokens)
       return `expected at most ${maxTokens} tokens, found ${tokens.length}`
     if (tokens.some((id) => !Number.isInteger(id) || id < 0)) return "expected token ids from 0 on"
-    if (!logprobs.every((one) => one <= 0)) return "expected log-probabilities, which are at most 0"
+    if (!logprobs.every((one) => one <= 0 && Number.isFinite(one)))
+      return "expected finite log-probabilities, which are at most 0"
   }
   return undefined
 }

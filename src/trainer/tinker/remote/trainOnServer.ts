@@ -15,17 +15,23 @@ import { fromClient, makeServerRuns, type ServerRuns } from "./ServerRuns.ts"
 import { makeServerPolicy } from "./serverPolicy.ts"
 import { makeServerTrainer } from "./ServerTrainer.ts"
 
+/** The most models of a server that a message names. */
+const mostNamed = 20
+
 /** Fails if the server does not train the config's model; returns the server's name of it. */
 const checkModel = Effect.fnUntraced(function* (client: TinkerClient["Service"], { settings, base }: Prepared) {
   const paths = yield* Path.Path
   const wanted = settings.trainer.baseModel ?? paths.basename(base.name)
   const models = yield* client.baseModels
   const found = models.find(({ name }) => name === wanted)
-  if (found === undefined)
+  if (found === undefined) {
+    const names = models.slice(0, mostNamed).map(({ name }) => name)
+    const shown = [...names, ...(models.length > mostNamed ? ["…"] : [])].join(", ")
     return yield* TrainerError.at(
       "trainer.base_model",
-      `expected a model of ${client.address} (${models.map(({ name }) => name).join(", ")}), found ${wanted}`,
+      `expected a model of ${client.address} (${shown}), found ${wanted}`,
     )
+  }
   const { width } = settings.trainer
   if (found.maxLength !== null && width > found.maxLength)
     return yield* TrainerError.at(

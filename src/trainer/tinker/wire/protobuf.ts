@@ -246,6 +246,8 @@ const examplesIn = (field: ProtobufField, budget: FieldBudget): ReadonlyArray<Fl
     else if (part.field === 3 && numberIn(part) !== dtypes.float32)
       throw new RangeError(`protobuf: an output: expected float32, found the type ${numberIn(part)}`)
   }
+  if (offsets.length > most.data + 1)
+    throw new RangeError(`protobuf: an output: expected at most ${most.data} examples, found ${offsets.length - 1}`)
   const places = Array.from(offsets, (offset) => Number(offset) / 4)
   const isOrdered = places.every((place, at) => Number.isInteger(place) && place >= (at === 0 ? 0 : places[at - 1]))
   if (!isOrdered || (places.at(-1) ?? 0) > numbers.length)
@@ -261,7 +263,7 @@ export interface ReceivedLoss {
 
 /** Decodes what `encodeLossOutput` has encoded. Throws a `RangeError` if the bytes are no such message. */
 export const decodeLossOutput = (bytes: Uint8Array): ReceivedLoss => {
-  let logProbabilities: ReadonlyArray<Float32Array> = []
+  const logProbabilities: Array<Float32Array> = []
   const metrics = new Map<string, number>()
   const budget: FieldBudget = { left: mostFields }
   for (const field of countedFields(bytes, budget)) {
@@ -270,7 +272,9 @@ export const decodeLossOutput = (bytes: Uint8Array): ReceivedLoss => {
     for (const part of countedFields(bytesIn(field), budget)) {
       if (part.field !== 2) continue
       const [name, examples] = entryIn(part, budget, { decode: examplesIn, otherwise: [] })
-      if (name === "logprobs") logProbabilities = [...logProbabilities, ...examples]
+      if (name === "logprobs") for (const one of examples) logProbabilities.push(one)
+      if (logProbabilities.length > most.data)
+        throw new RangeError(`protobuf: an output: expected at most ${most.data} examples, found more`)
     }
   }
   return { logProbabilities, metrics: Object.fromEntries(metrics) }

@@ -59,7 +59,8 @@ export class FormatCursor {
     throw new EngineError({
       reason: "invalidRequest",
       part: "jsonSchema",
-      message: "the model's tokenizer has no token that can follow in this format",
+      message:
+        "the model's tokenizer has no token that can follow in this format; use a model whose tokens include the characters of JSON, such as { and \"",
     })
   }
 

@@ -174,7 +174,7 @@ export const sizeProblems = (
   if (width > maxPositions)
     problems.push([
       "trainer.width",
-      `expected at most the model's ${maxPositions} positions (model.max_positions), found ${width}`,
+      `expected at most the model's ${maxPositions} positions (model.max_positions), found ${width}; make trainer.width smaller (seq_len in an orch.toml of prime-rl)`,
     ])
   if (lora !== null && lora.rank > hiddenSize)
     problems.push([

@@ -133,7 +133,9 @@ describe("a wrong request", () => {
       const error = await client.chat.completions.create({ ...body, model: "gpt" }).catch((error: unknown) => error)
       assert.instanceOf(error, NotFoundError)
       assert.strictEqual(error instanceof NotFoundError ? error.code : "", "model_not_found")
-      assert.strictEqual((await post("/v1/embeddings", {})).body.error.code, "unknown_url")
+      assert.strictEqual((await post("/v1/images/edits", {})).body.error.code, "unknown_url")
+      // This engine was made without embeddings.
+      assert.strictEqual((await post("/v1/embeddings", { input: "Hi" })).body.error.code, "unsupported")
       assert.strictEqual((await fetch(`${url}/v1/models/org/none`)).status, 404)
     }))
 

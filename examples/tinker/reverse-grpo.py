@@ -1,4 +1,4 @@
-# Learns to write words backwards by rewards alone (GRPO) with Tinker's SDK, on a local server. All weights of its base have learned
+# Trains a model to write words backwards by rewards alone (GRPO) with Tinker's SDK, on a local server. All weights of its base have learned
 # from right answers before: over random weights, an adapter would learn next to nothing from so few rewards.
 #   npx effect run examples/tinker/base.yaml
 #   npx effect export latest --to model --out reverse

@@ -21,7 +21,7 @@
  * const done = training.pipe(Effect.scoped, Effect.provide(layer))
  * ```
  */
-import { Context, Effect, Layer, Schema, type Scope } from "effect"
+import { Context, Effect, Fiber, Layer, Schema, type Scope } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import { Capabilities, ModelCreated, SamplerOpened, SessionCreated } from "../wire/responses.ts"
 import type * as Requests from "../wire/requests.ts"
@@ -164,10 +164,12 @@ const make = Effect.fnUntraced(function* (address: TinkerAddress) {
     createModel: (settings) =>
       Effect.acquireRelease(create(settings), (id) =>
         // The server may have ended before, and must not keep this process from ending.
+        // A fiber of its own, because this one may have been interrupted, and then cannot be interrupted by a time limit.
         unload({ ...connection, delays: [] }, id).pipe(
           Effect.timeout(`${longestUnload} seconds`),
-          Effect.ignore,
           Effect.interruptible,
+          Effect.forkDetach,
+          Effect.flatMap(Fiber.await),
         ),
       ).pipe(Effect.flatMap((id) => makeModel({ connection, id, nextSampler }))),
     unload: (model) => unload(connection, model),

@@ -21,8 +21,8 @@ const seedOf = (seed: number | null, choice: number): number | null =>
 interface RequestSettings {
   readonly body: SamplingBody
   readonly model: ModelInfo
-  /** The names of the prompt and of `maxTokens` in the request, for messages. */
-  readonly keys: { readonly prompt: string; readonly maxTokens: string }
+  /** The names of the prompt, of `maxTokens` and of the biases (by default `logit_bias`) in the request, for messages. */
+  readonly keys: { readonly prompt: string; readonly maxTokens: string; readonly bias?: string }
   /** The largest number of tokens of each answer, as the client set it; null uses `defaultTokens`. */
   readonly maxTokens: number | null
   /** By default all the room of the model. */
@@ -72,7 +72,7 @@ export const requestsOf = Effect.fnUntraced(function* (
   }
   const wrong = Object.keys(body.logit_bias ?? {}).find((key) => !/^\d{1,15}$/.test(key))
   if (wrong !== undefined) {
-    const param = `logit_bias.${wrong.slice(0, 64)}`
+    const param = `${keys.bias ?? "logit_bias"}.${wrong.slice(0, 64)}`
     return yield* badRequest(`${param}: expected a token id as the key, such as "42"`, param)
   }
   const settings = {

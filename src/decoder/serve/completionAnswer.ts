@@ -3,7 +3,7 @@ import type { Generated, GeneratedToken, PromptLogprobs, WeightsUsed } from "../
 import { usageOf } from "./chatAnswer.ts"
 import type { ChoiceEvent } from "./choices.ts"
 import { joined, type TokenTexts } from "./tokenTexts.ts"
-import { fingerprint, weightsBody } from "./weightsUsed.ts"
+import { ending, fingerprint } from "./weightsUsed.ts"
 
 /** The parts of a request on which its answer depends. */
 export interface CompletionQuestion {
@@ -33,31 +33,31 @@ const promptOf = ({ prompts, n }: CompletionQuestion, index: number) => prompts[
 
 const promptTokens = ({ prompts }: CompletionQuestion): number => prompts.reduce((sum, { ids }) => sum + ids.length, 0)
 
-const withIds = (question: CompletionQuestion, tokens: ReadonlyArray<GeneratedToken>, offset: number): object => ({
-  logprobs: question.logprobs === null ? null : question.texts.completion(tokens, offset),
-  ...(question.tokenIds ? { token_ids: tokens.map(({ id }) => id) } : {}),
+/** Tokens of a choice. */
+interface ChoiceTokens {
+  readonly index: number
+  readonly tokens: ReadonlyArray<GeneratedToken>
+  /** The length of the text before them. */
+  readonly offset: number
+  /** The log-probabilities of the prompt, for the first tokens. */
+  readonly prompt: PromptLogprobs | undefined
+}
+
+/** Returns the log-probabilities and the ids of tokens. */
+const tokensBody = (question: CompletionQuestion, choice: ChoiceTokens): object => ({
+  logprobs: logprobsOf(question, choice),
+  ...(question.tokenIds ? { token_ids: choice.tokens.map(({ id }) => id) } : {}),
 })
 
-/** Returns the log-probabilities of a choice: with `echo`, those of the prompt come first. */
-const logprobsOf = (
-  question: CompletionQuestion,
-  index: number,
-  tokens: ReadonlyArray<GeneratedToken>,
-  prompt: PromptLogprobs | undefined,
-): object | null => {
+/** Returns the log-probabilities of tokens: with `echo`, those of the prompt come first. */
+const logprobsOf = (question: CompletionQuestion, { index, tokens, offset, prompt }: ChoiceTokens): object | null => {
   const { logprobs, echo: hasEcho, texts } = question
   if (logprobs === null) return null
   const { ids, echo } = promptOf(question, index)
-  const after = texts.completion(tokens, echo.length)
+  const after = texts.completion(tokens, offset)
   if (!hasEcho || prompt === undefined) return after
   return joined(texts.echo(ids, prompt, { length: echo.length, topCount: logprobs }), after)
 }
-
-const ending = ({ finishReason, stopReason, weights }: Generated) => ({
-  finish_reason: finishReason,
-  stop_reason: stopReason,
-  weights: weightsBody(weights),
-})
 
 const promptIds = (question: CompletionQuestion, index: number) =>
   question.tokenIds ? { prompt_token_ids: promptOf(question, index).ids } : {}
@@ -74,8 +74,7 @@ export const completionAnswer = (question: CompletionQuestion, generated: Readon
     return {
       index,
       text: echo + one.text,
-      ...withIds(question, one.tokens, echo.length),
-      logprobs: logprobsOf(question, index, one.tokens, one.promptLogprobs),
+      ...tokensBody(question, { index, tokens: one.tokens, offset: echo.length, prompt: one.promptLogprobs }),
       ...(question.promptLogprobs === null || one.promptLogprobs === undefined
         ? {}
         : { prompt_logprobs: question.texts.prompt(one.promptLogprobs, question.promptLogprobs) }),
@@ -110,15 +109,14 @@ export class CompletionChunks {
       this.offsets.set(index, at + this.question.texts.of(event.token.id).token.length)
       const text = before + event.text
       if (text === "" && this.question.logprobs === null && !this.question.tokenIds) return []
-      const logprobs =
-        offset === undefined ? { logprobs: logprobsOf(this.question, index, [event.token], event.promptLogprobs) } : {}
-      return [this.chunk(index, text, { ...withIds(this.question, [event.token], at), ...logprobs, ...first })]
+      const choice = { index, tokens: [event.token], offset: at, prompt: event.promptLogprobs }
+      return [this.chunk(index, text, { ...tokensBody(this.question, choice), ...first })]
     }
     const { generated } = event
     this.finished.push(generated)
     // A request for no tokens has only this event.
-    const logprobs =
-      offset === undefined && this.question.echo ? logprobsOf(this.question, index, [], generated.promptLogprobs) : null
+    const choice = { index, tokens: [], offset: at, prompt: generated.promptLogprobs }
+    const logprobs = offset === undefined && this.question.echo ? logprobsOf(this.question, choice) : null
     return [this.chunk(index, before + event.text, { logprobs, ...first, ...ending(generated) })]
   }
 

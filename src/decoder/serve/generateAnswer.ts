@@ -3,7 +3,8 @@
  * prompts and read answers itself.
  */
 import { Effect } from "effect"
-import type { Generated, GeneratedToken, TokenCandidate, WeightsUsed } from "../inference/Engine.ts"
+import type { EngineError, Generated, GeneratedToken, TokenCandidate, WeightsUsed } from "../inference/Engine.ts"
+import { snakeCase } from "../../base/config/plain.ts"
 import { badRequest } from "./ApiError.ts"
 import { usageOf } from "./chatAnswer.ts"
 import { type ChoiceEvent, generateAll, requestsOf, streamAll } from "./choices.ts"
@@ -11,12 +12,12 @@ import { decoder, GenerateBody, SamplingParams } from "./requests.ts"
 import { json, streamed } from "./responses.ts"
 import { timedAnswer } from "./serveMetrics.ts"
 import { beginAnswer, modelOf, readBody, type ServerState } from "./ServerState.ts"
-import type { TokenTexts } from "./tokenTexts.ts"
-import { fingerprint, weightsBody } from "./weightsUsed.ts"
+import { leastLogprob, type TokenTexts } from "./tokenTexts.ts"
+import { ending, fingerprint } from "./weightsUsed.ts"
 
 const decodeBody = decoder(GenerateBody)
 const decodeSettings = decoder(SamplingParams, "sampling_params")
-const settingKeys = { prompt: "token_ids", maxTokens: "sampling_params.max_tokens" }
+const settingKeys = { prompt: "token_ids", maxTokens: "sampling_params.max_tokens", bias: "sampling_params.logit_bias" }
 
 /** The parts of a request on which its answer depends. */
 interface GenerateQuestion {
@@ -62,22 +63,24 @@ export const generateTokens = Effect.fnUntraced(function* (state: ServerState) {
   }
   yield* gate.enter(requests.length)
   yield* timedAnswer(metrics)
-  if (body.stream !== true) return json(wholeAnswer(question, yield* generateAll(engine, requests)))
-  return streamed(yield* streamAll(engine, requests), new TokenChunks(question))
+  if (body.stream !== true) return json(wholeAnswer(question, yield* placed(generateAll(engine, requests))))
+  return streamed(yield* placed(streamAll(engine, requests)), new TokenChunks(question))
 })
+
+/** Adds the key of the settings to the engine's errors. */
+const placed = Effect.mapError((error: EngineError) =>
+  error.part === undefined ? error : badRequest(error.message, `sampling_params.${snakeCase(error.part)}`),
+)
 
 /** Encodes the ids and log-probabilities of tokens. A token's text is `token_id:N`, because it is not decoded. */
 const tokensBody = ({ logprobs }: GenerateQuestion, tokens: ReadonlyArray<GeneratedToken>) => {
-  const entry = ({ id, logprob }: TokenCandidate) => ({ token: `token_id:${id}`, logprob: Math.max(logprob, -9999) })
+  const entry = ({ id, logprob }: TokenCandidate) => ({
+    token: `token_id:${id}`,
+    logprob: Math.max(logprob, leastLogprob),
+  })
   const content = tokens.map((token) => ({ ...entry(token), bytes: null, top_logprobs: token.top.map(entry) }))
   return { token_ids: tokens.map(({ id }) => id), logprobs: logprobs === null ? null : { content } }
 }
-
-const ending = ({ finishReason, stopReason, weights }: Generated) => ({
-  finish_reason: finishReason,
-  stop_reason: stopReason,
-  weights: weightsBody(weights),
-})
 
 const frame = ({ id, created, model }: GenerateQuestion, weights: Iterable<WeightsUsed>) => ({
   id,

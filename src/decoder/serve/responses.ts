@@ -31,6 +31,8 @@ const event = (data: string): string => `data: ${data}\n\n`
 interface ChunkWriter {
   readonly push: (event: ChoiceEvent) => ReadonlyArray<object>
   readonly end: () => ReadonlyArray<object>
+  /** Returns the event of a failure, if it has another form than a response. */
+  readonly failed?: (error: ApiError) => object
 }
 
 /**
@@ -46,7 +48,7 @@ export const streamed = (
   const written = (all: ReadonlyArray<object>): string =>
     all.map((chunk) => nameOf(chunk) + event(JSON.stringify(chunk))).join("")
   const failed = (error: ApiError): string =>
-    named ? written([{ ...errorBody(error).error, type: "error" }]) : event(JSON.stringify(errorBody(error)))
+    written([chunks.failed === undefined ? errorBody(error) : chunks.failed(error)])
   const parts = events.pipe(
     Stream.map((one) => written(chunks.push(one))),
     Stream.concat(Stream.suspend(() => Stream.succeed(written(chunks.end())))),

@@ -1,6 +1,7 @@
 /** Encodes answers of `POST /v1/responses`: whole ones, and the events of streamed ones. These are pure functions. */
 import type { Generated } from "../inference/Engine.ts"
 import type { AnswerEvent, ToolReader } from "../../agents/lm/toolFormats/ToolFormat.ts"
+import type { ApiError } from "./ApiError.ts"
 import type { ChoiceEvent } from "./choices.ts"
 import type { ResponsesBody } from "./responsesBody.ts"
 import { fingerprint, weightsBody } from "./weightsUsed.ts"
@@ -87,6 +88,10 @@ export class ResponseEvents {
   end(): ReadonlyArray<object> {
     const status = this.status
     return [this.event(`response.${status}`, { response: this.response(status) })]
+  }
+
+  failed({ code, message, param }: ApiError): object {
+    return this.event("error", { code, message, param })
   }
 
   /** Returns the whole answer after `push` of its events. */

@@ -2,9 +2,7 @@
 import { Effect, Schema } from "effect"
 import { fraction, intBetween, nonNegative, positiveInt } from "../../base/config/fields.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
-import type { ChatBody, RequestMessage } from "./requests.ts"
-
-const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+import { type ChatBody, maybe, type RequestMessage } from "./requests.ts"
 
 const Part = Schema.Struct({ type: Schema.String, text: maybe(Schema.String) })
 

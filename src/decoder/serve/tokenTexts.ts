@@ -3,7 +3,7 @@ import type { TokenCandidate, GeneratedToken, PromptLogprobs } from "../inferenc
 import type { ModelTokens } from "../engine/ChatModel.ts"
 
 /** The log-probability of a token that cannot occur, because JSON has no −Infinity. Other servers send the same number. */
-const least = -9999
+export const leastLogprob = -9999
 
 /** The log-probabilities of a completion's tokens, as lists. */
 interface CompletionLogprobs {
@@ -41,7 +41,7 @@ export class TokenTexts {
   }
 
   private candidate({ id, logprob }: TokenCandidate) {
-    return { ...this.of(id), logprob: Math.max(logprob, least) }
+    return { ...this.of(id), logprob: Math.max(logprob, leastLogprob) }
   }
 
   /** Returns the log-probability of a token and of the likeliest tokens, in the form of a chat answer. */
@@ -59,7 +59,7 @@ export class TokenTexts {
     }
     return {
       tokens: tokens.map(({ id }) => this.of(id).token),
-      token_logprobs: tokens.map(({ logprob }) => Math.max(logprob, least)),
+      token_logprobs: tokens.map(({ logprob }) => Math.max(logprob, leastLogprob)),
       top_logprobs: tokens.map(({ top }) => this.likeliest(top)),
       text_offset: offsets,
     }
@@ -80,7 +80,7 @@ export class TokenTexts {
     )
     return {
       tokens,
-      token_logprobs: prompt.map((token) => (token === null ? null : Math.max(token.logprob, least))),
+      token_logprobs: prompt.map((token) => (token === null ? null : Math.max(token.logprob, leastLogprob))),
       top_logprobs: prompt.map((token) => (token === null ? null : this.likeliest(token.top.slice(0, topCount)))),
       // Special tokens have a name, but the text of the prompt does not contain it.
       text_offset: offsets.map((offset) => Math.min(offset, length)),
@@ -88,7 +88,7 @@ export class TokenTexts {
   }
 
   private likeliest(top: ReadonlyArray<TokenCandidate>): Readonly<Record<string, number>> {
-    return Object.fromEntries(top.map((one) => [this.of(one.id).token, Math.max(one.logprob, least)]))
+    return Object.fromEntries(top.map((one) => [this.of(one.id).token, Math.max(one.logprob, leastLogprob)]))
   }
 
   /** Returns the log-probabilities of a prompt in vLLM's form: for each token, an object whose keys are token ids. */
@@ -96,7 +96,7 @@ export class TokenTexts {
     return prompt.map((token) => {
       if (token === null) return null
       const entry = ({ id, logprob }: TokenCandidate, rank: number) =>
-        [id, { logprob: Math.max(logprob, least), rank, decoded_token: this.of(id).token }] as const
+        [id, { logprob: Math.max(logprob, leastLogprob), rank, decoded_token: this.of(id).token }] as const
       const likeliest = token.top.slice(0, topCount).map((one, index) => entry(one, index + 1))
       return Object.fromEntries([entry(token, token.rank), ...likeliest])
     })

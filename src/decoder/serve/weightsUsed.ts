@@ -1,5 +1,5 @@
-/** Formats the weights that generated an answer. These are pure functions. */
-import type { WeightsUsed } from "../inference/Engine.ts"
+/** Formats the end of an answer, and the weights that generated it. These are pure functions. */
+import type { Generated, WeightsUsed } from "../inference/Engine.ts"
 
 /** Returns the content of an answer's key `weights`, which is our own extension. */
 export const weightsBody = ({ model, step, baseStep }: WeightsUsed) => ({ model, step, base_step: baseStep })
@@ -10,3 +10,10 @@ export const weightsBody = ({ model, step, baseStep }: WeightsUsed) => ({ model,
  */
 export const fingerprint = (used: Iterable<WeightsUsed>): string =>
   [...new Set(Array.from(used, ({ model, step }) => `${model}@${step}`))].join("+")
+
+/** Returns the keys of a choice that say why it ended, and which weights generated it. */
+export const ending = ({ finishReason, stopReason, weights }: Generated) => ({
+  finish_reason: finishReason,
+  stop_reason: stopReason,
+  weights: weightsBody(weights),
+})

@@ -135,6 +135,11 @@ describe("token ids", () => {
     ["sampling_params.min_tokens", { token_ids: [1], sampling_params: { min_tokens: 3 } }],
     ["sampling_params.max_tokens", { token_ids: [1], sampling_params: { max_tokens: 1000 } }],
     ["sampling_params.stop", { token_ids: [1], sampling_params: { stop: Array.from({ length: 65 }, () => "a") } }],
+    ["sampling_params.logit_bias.a", { token_ids: [1], sampling_params: { logit_bias: { a: 1 } } }],
+    [
+      "sampling_params",
+      { token_ids: [1], sampling_params: Object.fromEntries(Array.from({ length: 257 }, (_, at) => [`k${at}`, 1])) },
+    ],
     ["sampling_params.prompt_logprobs", { token_ids: [1], stream: true, sampling_params: { prompt_logprobs: 0 } }],
     ["kv_transfer_params", { token_ids: [1], sampling_params: {}, kv_transfer_params: { remote: 1 } }],
   ])("are refused with the key %s", (param, body) =>

@@ -7,6 +7,8 @@ import { formatError, mostDepth } from "./Network.ts"
 
 /** The largest number of threads of a state. Only a schema with many ways to read the same text needs more than a few. */
 const mostThreads = 1024
+/** How many threads may be followed for one token: about a second's work, during which the server answers nobody else. */
+const mostWork = 1_000_000
 /** The largest size of the states and masks that are kept, in bytes. */
 const mostKeptBytes = 16 * 2 ** 20
 /** About the size of a state with its transitions, and of each of its threads, in bytes. */
@@ -53,6 +55,8 @@ export class Automaton {
   private stackCount = 0
   private keptBytes = 0
   private isFull = false
+  /** The number of threads that were followed for the current token. */
+  private work = 0
 
   constructor(networks: Networks) {
     this.networks = networks
@@ -60,7 +64,13 @@ export class Automaton {
 
   /** Returns the state before the first byte. */
   start(): AutomatonState {
+    this.beginToken()
     return this.closed([{ state: this.networks.ends[0].first, stack: null }])
+  }
+
+  /** Begins to count the work for the next token. */
+  beginToken(): void {
+    this.work = 0
   }
 
   /** Makes room to keep states and masks. If little is left, all are forgotten and made anew when they are needed. */
@@ -90,6 +100,7 @@ export class Automaton {
   /** Computes the state after a byte. All bytes from `first` to `last` lead to it. */
   private follow(from: AutomatonState, byte: number): AutomatonState | null {
     const threads: Array<Thread> = []
+    this.spend(from.threads.length)
     let [first, last] = [0, 255]
     for (const { state, stack } of from.threads) {
       for (const { least, most, to } of this.networks.ranges[state]) {
@@ -140,6 +151,7 @@ export class Automaton {
       if (stack === null) isEnd = true
       else add(stack.to, stack.parent)
     }
+    this.spend(seen.size)
     if (reading.size > mostThreads) throw formatError("schema", tooAmbiguous)
     const key = `${[...reading.keys()].sort().join()}${isEnd ? "." : ""}`
     const known = this.states.get(key)
@@ -147,6 +159,11 @@ export class Automaton {
     const state = new AutomatonState([...reading.values()], isEnd)
     if (this.keeps(stateBytes + threadBytes * reading.size)) this.states.set(key, state)
     return state
+  }
+
+  private spend(threads: number): void {
+    this.work += threads
+    if (this.work > mostWork) throw formatError("schema", tooAmbiguous)
   }
 
   private push(parent: Stack | null, to: number): Stack {

@@ -42,6 +42,7 @@ export class TokenMasks {
 
   /** Returns the bits of the tokens that can follow in a state. */
   maskOf(automaton: Automaton, state: AutomatonState): Uint32Array {
+    automaton.beginToken()
     if (state.mask !== undefined) return state.mask
     automaton.makeRoom()
     const mask = this.compute(automaton, state)

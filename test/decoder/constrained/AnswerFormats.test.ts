@@ -159,4 +159,16 @@ describe("a text in the format of a schema", () => {
       assert.include(error instanceof EngineError ? error.message : "", message)
     }
   })
+
+  it("is refused if a token would take too long: many alternatives, and a large vocabulary", { tags: "slow" }, () => {
+    const encoder = new TextEncoder()
+    const text = (id: number): string => ((id * 2_654_435_761) % 2 ** 32).toString(36).slice(0, 2 + (id % 6))
+    const large = Array.from({ length: 50_000 }, (_, id) => (id < 256 ? Uint8Array.of(id) : encoder.encode(text(id))))
+    const many = new AnswerFormats({ bytesOf: (id) => large[id], special: { ids: new Map() } }, large.length)
+    const lengths = Array.from({ length: 250 }, (_, at) => ({ type: "string", maxLength: 10 + (at % 50) }))
+    const values = Array.from({ length: 3000 }, (_, at) => text(at + 256))
+    const cursor = many.cursor({ anyOf: [...lengths, { enum: values }] })
+    cursor.accept('"'.charCodeAt(0))
+    assert.throws(() => cursor.exclude(new Float32Array(large.length), []), EngineError, "in too many ways")
+  })
 })

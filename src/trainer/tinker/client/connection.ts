@@ -163,7 +163,11 @@ export const send = (
     const delay = connection.delays[attempts]
     if (!mayPass || delay === undefined) return Effect.fail(error)
     const wait = Math.min(longestDelay, Math.max(delay, seconds ?? 0))
-    return Effect.andThen(Effect.sleep(`${wait} seconds`), send(connection, request, expected, attempts + 1))
+    const again = Effect.andThen(Effect.sleep(`${wait} seconds`), send(connection, request, expected, attempts + 1))
+    // One failure is nothing to report, but a server that was never started would be waited for in silence.
+    if (attempts !== 1) return again
+    const rest = connection.delays.slice(attempts).reduce((sum, each) => sum + each, 0)
+    return Effect.andThen(Effect.logWarning(`${error.message}; trying again for ${Math.ceil(rest)} seconds`), again)
   })
 
 const encoded = (body: unknown): Uint8Array => utf8.encode(JSON.stringify(body))

@@ -5,7 +5,15 @@ export const notes: Readonly<Record<string, string>> = {
     "is as long as it can be, the advantages are noise, which these settings scale to a deviation of 1 and go on learning from at a " +
     "constant rate: from step 83,000 to the end the entropy of the policy falls from about −0.3 to −5, and the KL divergence of an update " +
     "rises from below 0.002 to between 0.08 and 0.8. Keep the checkpoint with the best validation, or stop early.",
+  "ppo/Hopper-v5":
+    "below the published figures, and not explained yet: most episodes come to a return near 1,000, which is what standing still for " +
+    "all 1,000 steps is worth. Stable-Baselines3 with the same settings is still to be trained beside it.",
+  "ppo/Ant-v5":
+    "one seed of Stable-Baselines3, trained on the same machine with the same settings, reaches 175, less than each of the five seeds. " +
+    "The figures of RL Baselines3 Zoo and Tianshou are of older versions of this body.",
   "dqn/CartPole-v1":
     "one seed in ten ends far below 500; validations swing until the end ([dqn.md](algorithms/dqn.md#the-zoos-settings)).",
-  "dqn/MountainCar-v0": "two seeds in ten end at about −200, which is not solved; the Zoo's figure is of one training.",
+  "dqn/MountainCar-v0":
+    "two seeds in ten end at about −200, which is not solved. Three seeds of Stable-Baselines3 with the same settings end within the same " +
+    "interval; the Zoo's figure is of one training.",
 }

@@ -54,7 +54,7 @@ export const rows: ReadonlyArray<Row> = [
     envs: ["HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "Ant-v5", "Swimmer-v5", "InvertedPendulum-v5", "Reacher-v5"],
     steps: 1_000_000,
     seeds: 5,
-    peerEnvs: ["HalfCheetah-v5", "Hopper-v5", "InvertedPendulum-v5"],
+    peerEnvs: ["HalfCheetah-v5", "Hopper-v5", "Ant-v5", "InvertedPendulum-v5"],
   }),
   ...block({ algorithms: ["a2c", "trpo"], envs: bodies, steps: 1_000_000, seeds: 3 }),
   ...block({

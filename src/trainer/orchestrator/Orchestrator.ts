@@ -109,6 +109,8 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     yield* validate(orchestration, folder, validation, maxSteps)
 }, Effect.scoped)
 
+const noMetrics: Readonly<Record<string, number>> = {}
+
 /** Plays the tasks of a step, and scores the samples. */
 const playedStep = Effect.fnUntraced(function* (
   orchestration: Orchestration,
@@ -128,7 +130,7 @@ const playedStep = Effect.fnUntraced(function* (
   const recorded = comparesRewards(config) ? scored : { ...scored, advantages: undefined }
   const { samples: learned, metrics: taught } = yield* taughtStep(orchestration, teacher, usable, scored.samples, step)
   const valued = yield* critic === undefined || isSupervised
-    ? Effect.succeed({ samples: learned, metrics: {} })
+    ? Effect.succeed({ samples: learned, metrics: noMetrics })
     : critic.valued(learned, usable, step)
   const { samples } = valued
   const { failed } = failures
@@ -156,14 +158,14 @@ const taughtStep = Effect.fnUntraced(function* (
   step: number,
 ) {
   const { teacher: settings, supervised } = config
-  const untaught = { samples, metrics: {} }
+  const untaught = { samples, metrics: noMetrics }
   if (teacher === undefined || settings === null) return untaught
   const { hint, supervisedHints } = settings
   const hinting = (own: ReadonlyArray<TrainingSample>) =>
     hint === null || renderHint === undefined
       ? Effect.succeed(own)
       : withHints(own, usable, { tasks, run: id, step, width, hint, renderHint })
-  if (step < supervised.steps) return { samples: yield* partly(samples, supervisedHints, hinting), metrics: {} }
+  if (step < supervised.steps) return { samples: yield* partly(samples, supervisedHints, hinting), metrics: noMetrics }
   const hinted = yield* hinting(samples)
   return yield* taughtSamples(samples, { teacher, config: settings, run: id, step, hinted, own: ownWeights() })
 })

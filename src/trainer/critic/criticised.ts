@@ -44,6 +44,13 @@ interface Step {
   readonly own: OwnWeights | undefined
 }
 
+/** The samples with the critic's advantages, the critic, and the metrics of its learning. */
+interface Criticised {
+  readonly samples: ReadonlyArray<TrainingSample>
+  readonly state: CriticState
+  readonly metrics: Readonly<Record<string, number>>
+}
+
 /**
  * Returns the samples with the critic's advantages, and the critic after it has learned from them. The reward of an episode comes
  * after the last token of its last sample.
@@ -52,7 +59,7 @@ export const criticised = Effect.fnUntraced(function* (
   samples: ReadonlyArray<TrainingSample>,
   usable: ReadonlyArray<Usable>,
   { run, step, config, reader, state, positiveOnly, own }: Step,
-) {
+): Effect.fn.Return<Criticised, TrainerError> {
   const tokens = samples.reduce((sum, { mask }) => sum + countedTokens(mask), 0)
   if (tokens * reader.size > mostNumbers)
     return yield* TrainerError.at(

@@ -18,7 +18,7 @@ import {
 } from "../../base/config/Config.ts"
 import { atOnce, bounded, fraction, real, runName, withDefault } from "../../base/config/fields.ts"
 import { DatasetConfig } from "../task/Datasets.ts"
-import { shownKey } from "../lm/LmConfig.ts"
+import { shownKey } from "../../base/config/secretFields.ts"
 import { LogLevel } from "../../run/record/logLevel.ts"
 import { kindField } from "../../run/RunSpec.ts"
 

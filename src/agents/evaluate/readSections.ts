@@ -4,7 +4,7 @@ import { checkAll, decode, overridden } from "../../base/config/Config.ts"
 import { RunOptions } from "../../run/RunOptions.ts"
 import * as Agents from "../agent/Agents.ts"
 import { withStartTexts } from "../agent/internal/namedTexts.ts"
-import { shownKey } from "../lm/LmConfig.ts"
+import { shownKey } from "../../base/config/secretFields.ts"
 import * as Datasets from "../task/Datasets.ts"
 
 /** The origin of a config. */

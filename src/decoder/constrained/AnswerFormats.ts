@@ -1,14 +1,6 @@
 /**
  * Holds answers to a format: for each step of a request, it excludes the tokens with which the text could no longer become JSON
  * that fits a schema. Each request has a cursor of its own in the format; formats are kept for later requests.
- *
- * @example
- * ```ts
- * const formats = new AnswerFormats(tokenizer, tokenizer.vocabSize)
- * const cursor = formats.cursor({ type: "object", properties: { age: { type: "integer" } }, required: ["age"] })
- * cursor.exclude(logits, [eosId]) // tokens that cannot follow get −∞
- * cursor.accept(id) // after a token was drawn
- * ```
  */
 import { EngineError } from "../inference/EngineError.ts"
 import { Automaton, type AutomatonState } from "./Automaton.ts"

@@ -1,12 +1,6 @@
 /**
  * Starts a thread that answers questions: each question is a message, and the thread's program (see `answering-node.ts`) answers
  * it with another.
- *
- * @example
- * ```ts
- * const thread = yield* askedThread<Question, Answer>({ name: "reference", program, data: {} })
- * const answer = yield* Effect.flatten(thread.ask(question))
- * ```
  */
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
 import { makeThread, type ThreadOptions } from "./thread-node.ts"

@@ -2,14 +2,6 @@
  * Reads prime-rl's `orch.toml` as the config of a run: its keys are translated where they mean the same here. A key that
  * would change what is learned, and has no equal, is an error which says what to write instead; one that changes no result is
  * left out with a note. Keys of ours may stand beside them, such as a section `[train_dataset]`.
- *
- * @example
- * ```ts
- * const document = yield* readTomlText("batch_size = 128\ngroup_size = 16\n[model]\nname = 'small'", "orch.toml")
- * isPrimeRl(document.value) // true
- * const { run, model } = yield* translated(document, "orch.toml")
- * // run: { batch: { size: 128, group_size: 16, … }, … }; model: "small"
- * ```
  */
 import { Effect } from "effect"
 import { closest } from "../../base/config/closest.ts"

@@ -2,6 +2,7 @@ import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { decode, toCamelCase } from "../../../src/base/config/Config.ts"
+import { shownKey } from "../../../src/base/config/secretFields.ts"
 import * as LmConfig from "../../../src/agents/lm/LmConfig.ts"
 
 const decoded = (said: unknown) =>
@@ -55,7 +56,7 @@ describe("LmConfig", () => {
       const config = yield* decoded({ model: "m", api_key: "sk-mine" })
       assert.strictEqual(config.apiKey === null ? null : Redacted.value(config.apiKey), "sk-mine")
       const written = Schema.encodeSync(LmConfig.LmConfig)(config)
-      assert.strictEqual(written.apiKey, LmConfig.shownKey)
+      assert.strictEqual(written.apiKey, shownKey)
       for (const text of [JSON.stringify(config), JSON.stringify(written), inspect(config), `${config.apiKey}`]) {
         assert.notInclude(text, "sk-mine")
       }

@@ -2,7 +2,7 @@
 import { Effect, type Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import { type ApiKey, keyOf } from "./keys.ts"
-import { withoutUser } from "../LmConfig.ts"
+import { withoutUser } from "../../../base/config/secretFields.ts"
 import { type LmError, lmError } from "../LmError.ts"
 
 export interface Server {

@@ -4,7 +4,7 @@
  */
 import { Config, Effect, Redacted } from "effect"
 import { variableIn } from "../../../base/config/Config.ts"
-import { shownKey } from "../LmConfig.ts"
+import { shownKey } from "../../../base/config/secretFields.ts"
 import { type LmError, lmError } from "../LmError.ts"
 
 export interface ApiKey {

@@ -1,12 +1,6 @@
 /**
  * Asks a server with OpenAI's protocol for the log-probabilities of the tokens of a prompt, by the field `prompt_logprobs` of
  * completions, which vLLM and servers like it have. Requests are repeated after temporary failures.
- *
- * @example
- * ```ts
- * const teacher = yield* PromptLogprobs.make({ model: "teacher", baseUrl: "http://127.0.0.1:8000/v1" })
- * const tokens = yield* teacher.score([1, 17, 42]) // the first one has no log-probability
- * ```
  */
 import { Effect, Schema } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"

@@ -59,11 +59,6 @@ const take = (state: TinkerState, id: string, owner: string) =>
 
 /**
  * Runs work with a model of an owner, which stays in memory until the work ends.
- *
- * @example
- * ```ts
- * const rank = yield* usingModel(tinkerState, "session-1-model-0", "local", ({ record }) => Effect.succeed(record.rank))
- * ```
  */
 export const usingModel = <A, E, R>(
   state: TinkerState,

@@ -4,12 +4,6 @@
  *
  * In each turn, the samples of a micro-batch are sent twice: `forward` returns log-probabilities, from which the objective and its
  * slopes follow, and `forward_backward` computes the gradient from the slopes. A supervised step needs only the second.
- *
- * @example
- * ```ts
- * const trainer = yield* makeServerTrainer({ serverRuns, shape: { rows: 4, width: 256 }, publish, report, records, afterTurn })
- * yield* Effect.forever(trainer.turn)
- * ```
  */
 import { Effect, type FileSystem, type Path, Result, Scope } from "effect"
 import { Backend } from "../../../tensor/backend/Backend.ts"

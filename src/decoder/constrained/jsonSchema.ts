@@ -187,6 +187,8 @@ class SchemaCompiler {
     to: number,
     part: (from: number, to: number) => void,
   ): void {
+    // Without a way from one state to the other, no value fits.
+    if (least > most) return
     const { builder } = this
     const end = builder.state()
     builder.jump(addText(builder, end, closing), to)

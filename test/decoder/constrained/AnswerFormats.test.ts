@@ -148,6 +148,7 @@ describe("a text in the format of a schema", () => {
       { oneOf: Array.from({ length: 65 }, (_, at) => ({ const: at })) },
       "schema.oneOf: expected at most 64 schemas, found 65",
     ],
+    ["a string that is longer than it may be", { type: "string", minLength: 1, maxLength: 0 }, "no value fits"],
     ["a deep value", { const: JSON.parse(`${"[".repeat(50_000)}${"]".repeat(50_000)}`) }, "values inside each other"],
     ["a long schema", { description: "a".repeat(300_000) }, "expected at most 262144 characters"],
   ])("is refused: %s", (_, schema, message) => {

@@ -54,7 +54,7 @@ const begin = (args: ReadonlyArray<string>) => {
   return { child, ended }
 }
 
-/** What a training has left: the outcomes that each client has, and its weights, moments and number of updates. */
+/** The results of a training: the outcomes that each client has, and its weights, moments and number of updates. */
 type Left = ReadonlyArray<{
   readonly outcomes: ReadonlyArray<unknown>
   readonly weights: string

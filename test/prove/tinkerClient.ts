@@ -7,7 +7,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { stream } from "../../src/base/rng/Rng.ts"
 import { type AnswerBody, done, exampleOf, persistently, sampled } from "../trainer/tinker/speaking.ts"
 
-/** What a client remembers. */
+/** The memory of a client, which it keeps when it is killed. */
 export interface ClientState {
   session: string
   model: string

@@ -116,7 +116,7 @@ export const primeRlKeys: Readonly<Record<string, KeyRule>> = {
   "val.interval": means("validation.every"),
   val: refused(ofValidation),
 
-  // What is saved.
+  // The next keys say which checkpoints and weights are saved.
   "ckpt.interval": means("checkpoint.every"),
   "ckpt.keep": means("checkpoint.keep"),
   "ckpt.keep_last": means("checkpoint.keep"),

@@ -141,7 +141,7 @@ export const learned = (state: CriticState, chains: ReadonlyArray<Chain>, config
     state: next,
     advantages: raw.map((each) => each.map((advantage) => (advantage - mean) / (deviation + 1e-8))),
     valueLoss,
-    // What the values don't explain is the variance of target − value, which is the advantage.
+    // The advantage is target − value, so its variance is the part that the values don't explain.
     explainedVariance: variance === 0 ? 0 : 1 - deviation ** 2 / variance,
   }
 }

@@ -228,9 +228,9 @@ const requestOf = ({ run: { config } }: Orchestration, step: number, task: numbe
 
 /** The episodes of a step. */
 interface MadeStep {
-  /** Those of the groups that are trained on. */
+  /** The episodes of the groups that are trained on. */
   readonly usable: ReadonlyArray<Usable>
-  /** Those of all groups, also of groups that are left out because others were played in their place. */
+  /** The episodes of all groups, also of groups that are left out because others were played in their place. */
   readonly played: ReadonlyArray<Usable>
   /** The number of groups that are left out. */
   readonly leftOut: number

@@ -14,8 +14,8 @@ const common = {
   /** The factor of the difference of the log-probabilities in the advantage of a token. */
   coefficient: withDefault(positive, 1),
   /**
-   * What is subtracted from the difference of the log-probabilities: `none`, or the `mean` over all tokens of the step, which
-   * makes the gradient less noisy while the teacher is far away.
+   * The number that is subtracted from the difference of the log-probabilities: with `none` 0, with `mean` the mean over all
+   * tokens of the step, which makes the gradient less noisy while the teacher is far away.
    */
   baseline: withDefault(Schema.Literals(["none", "mean"]), "none"),
   /** Whether the advantages of the rewards are added; by default, only the teacher's probabilities count. */

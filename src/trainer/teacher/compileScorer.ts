@@ -69,7 +69,7 @@ interface TokenPlace {
   readonly index: number
   /** The index of the token before it in its sample. */
   readonly before: number
-  /** What the program computed for all tokens of the micro-batch. */
+  /** The results of the program for all tokens of the micro-batch. */
   readonly results: ArrayLike<number>
 }
 

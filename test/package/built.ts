@@ -19,7 +19,7 @@ import {
 } from "node:fs"
 import { rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { dirname, join, relative, sep } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -73,13 +73,16 @@ nodeModule.registerHooks?.({
 })
 `
 
+/** Tells whether a file was written here, and not installed: packages of an example may link to the checkout itself. */
+const isOurs = (path: string): boolean => !path.split(sep).includes("node_modules")
+
 /** Returns the digest of all files that the package is made of, of the lock file and of this module. */
 const digestOfParts = (): string => {
   const digest = createHash("sha256")
   for (const part of [...parts, "package-lock.json", "test/package/built.ts"]) {
     const path = join(root, part)
     const names = statSync(path).isFile() ? [""] : readdirSync(path, { recursive: true, encoding: "utf8" }).sort()
-    for (const name of names) {
+    for (const name of names.filter(isOurs)) {
       const file = join(path, name)
       if (statSync(file).isFile()) digest.update(`${part}/${name}\n`).update(readFileSync(file)).update("\n")
     }
@@ -91,7 +94,10 @@ const build = (folder: string): void => {
   const work = mkdtempSync(join(tmpdir(), "effect-package-"))
   try {
     const checkout = join(work, "checkout")
-    for (const part of parts) cpSync(join(root, part), join(checkout, part), { recursive: true })
+    for (const part of parts) {
+      const filter = (source: string) => isOurs(relative(root, source))
+      cpSync(join(root, part), join(checkout, part), { recursive: true, filter })
+    }
     symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"))
     const PATH = `${join(root, "node_modules/.bin")}:${process.env.PATH ?? ""}`
     const env = { ...process.env, PATH, NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled") }

@@ -1,4 +1,5 @@
 /** Starts the servers of tests, on free ports of this machine. */
+import { randomInt } from "node:crypto"
 import { once } from "node:events"
 import { createServer, type RequestListener } from "node:http"
 import { createServer as createSocketServer, type Server } from "node:net"
@@ -15,13 +16,27 @@ export const listen = async (server: Server, host = thisMachine): Promise<number
   return address.port
 }
 
-/** Returns a port that no process uses now. */
+/**
+ * Returns a port that no process uses now. It is below those that the system gives to connections and to servers that ask
+ * for any port, so that nobody else has it while a server that was killed starts again.
+ */
 export const freePort = async (host = thisMachine): Promise<number> => {
-  const server = createSocketServer()
-  const port = await listen(server, host)
+  for (;;) {
+    const port = randomInt(20_000, 32_000)
+    if (await isFree(port, host)) return port
+  }
+}
+
+const isFree = async (port: number, host: string): Promise<boolean> => {
+  const server = createSocketServer().listen(port, host)
+  const isListening = await once(server, "listening").then(
+    () => true,
+    () => false,
+  )
+  if (!isListening) return false
   server.close()
   await once(server, "close")
-  return port
+  return true
 }
 
 export interface HttpServer {

@@ -6,8 +6,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { stream } from "../../../src/base/rng/Rng.ts"
 import { root, withFolder } from "../../command/cli/effect.ts"
 import { has, python } from "../../rl/env/foreign/python.ts"
+import { freePort } from "../../servers/listen.ts"
 import { done, exampleOf, persistently } from "./speaking.ts"
-import { freePort, serve, writeModel } from "./tinkerProcess.ts"
+import { serve, writeModel } from "./tinkerProcess.ts"
 
 /** A client's training: updates, of two gradients each. Returns all outcomes. */
 const train = async (port: number, client: number, steps: number, onStep: () => void) => {
@@ -46,14 +47,17 @@ describe("a Tinker server of its own process", () => {
       let kills = 0
       let restarting = Promise.resolve()
       let requests = 0
-      const outcomes = await all(() => {
+      const notRestarted = Promise.withResolvers<never>()
+      const trained = all(() => {
         if (++requests % 5 !== 0) return
         kills++
         restarting = restarting.then(async () => {
           await server.kill()
           server = await serve(folder, port)
         })
+        restarting.catch(notRestarted.reject)
       })
+      const outcomes = await Promise.race([trained, notRestarted.promise])
       await restarting
       assert.strictEqual(kills, 4)
       assert.deepStrictEqual(outcomes, expected)

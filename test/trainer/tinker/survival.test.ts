@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs"
+import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { afterAll, assert, describe, it } from "vitest"
@@ -54,6 +54,28 @@ describe("what a Tinker server has acknowledged", () => {
     const names = readdirSync(join(folder, "models", model, "requests"))
     // Only requests whose gradient is part of no update yet would be repeated.
     assert.deepStrictEqual(names, [])
+  })
+
+  it("has its outcome, although the process was killed after the update and before the outcome was written", async () => {
+    const folder = temporaryFolder()
+    const before = await startTinker(folder)
+    const { model } = await newModel(before)
+    const place = (kind: string, seq: number) => join(folder, "models", model, kind, `00000000000${seq}`)
+    await before.post("/optim_step", stepBody(model, 2))
+    const request = readFileSync(place("requests", 2))
+    await before.done("/forward_backward", lossBody(model, 1, examples))
+    const { body: outcome } = await before.post("/retrieve_future", future(model, 2))
+    await before.stop()
+    // The files as the kill leaves them; the gradient's outcome could not be written either, because the disk was full.
+    writeFileSync(place("requests", 1), request)
+    writeFileSync(place("requests", 2), request)
+    rmSync(place("results", 1))
+    rmSync(place("results", 2))
+    const after = await startTinker(folder)
+    assert.deepStrictEqual((await after.post("/retrieve_future", future(model, 2))).body, outcome)
+    const { body: lost } = await after.post("/retrieve_future", future(model, 1))
+    assert.match(lost.error, /was performed, but a previous process could not write its outcome/)
+    await after.stop()
   })
 
   it("is opened again from disk, if another model took its place in memory", async () => {

@@ -1,6 +1,4 @@
 /** Starts Tinker servers as processes of their own, for tests and proofs that kill them, and speaks to them by plain HTTP. */
-import { once } from "node:events"
-import { createServer } from "node:net"
 import { Effect } from "effect"
 import * as LmDirectory from "../../../src/decoder/huggingFace/LmDirectory.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
@@ -28,16 +26,6 @@ export const writeModel = (
       yield* LmDirectory.save(yield* onDisk(folder), "base", modelToSave(base))
     }).pipe(Effect.provide(disk)),
   )
-
-/** Returns a port that was free a moment ago, which a server can use again after a kill. */
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  await once(server, "close")
-  return typeof address === "object" && address !== null ? address.port : 0
-}
 
 export interface ServerProcess {
   readonly pid: number

@@ -5,6 +5,7 @@
  */
 import { Effect } from "effect"
 import { ApiError } from "../../../decoder/serve/ApiError.ts"
+import { failedBy } from "../answers.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { openModel } from "./models.ts"
 import { findRecord, requestIdOf, type TinkerModel, type TinkerState } from "../TinkerState.ts"
@@ -78,19 +79,21 @@ export const usingModel = <A, E, R>(
  */
 export const openWaiting = Effect.fnUntraced(function* (state: TinkerState) {
   const { files, records, futures, becameIdle } = state
-  const waiting: Array<ModelFiles.ModelRecord> = []
+  const waiting: Array<{ readonly record: ModelFiles.ModelRecord; readonly seqs: ReadonlyArray<number> }> = []
   for (const record of records.values()) {
     const done = new Set(yield* ModelFiles.resultsOf(files, record.id))
     const open = (yield* ModelFiles.requestsOf(files, record.id)).filter((seq) => !done.has(seq))
     for (const seq of open) futures.ensure(requestIdOf(record.id, seq), record.owner)
-    if (open.length > 0) waiting.push(record)
+    if (open.length > 0) waiting.push({ record, seqs: open })
   }
-  const openOne = Effect.fnUntraced(function* ({ id, owner }: ModelFiles.ModelRecord) {
+  const openOne = Effect.fnUntraced(function* ({ record: { id, owner }, seqs }: (typeof waiting)[number]) {
     for (;;) {
       becameIdle.closeUnsafe()
       const isOpen = yield* usingModel(state, { id, owner }, () => Effect.succeed(true)).pipe(
         Effect.catch((error) => {
           if (error === noRoom) return Effect.succeed(false)
+          const failed = failedBy("server", `the model ${id} cannot be opened; the server's log says why`)
+          for (const seq of seqs) futures.settle(requestIdOf(id, seq), failed)
           const problem = `the model ${id} cannot be opened and is left as it is: ${error.message}`
           return Effect.as(Effect.logError(problem), true)
         }),

@@ -13,6 +13,16 @@ import * as ModelFiles from "./modelFiles.ts"
 import { performAll } from "./performing.ts"
 import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "../TinkerState.ts"
 
+/** Settles the requests up to the last update that are still on disk, because clients may wait for them already. */
+const settleOld = Effect.fnUntraced(function* ({ files, futures }: TinkerState, id: string, lastSeq: number) {
+  for (const seq of yield* ModelFiles.requestsOf(files, id)) {
+    if (seq > lastSeq) continue
+    const result = yield* ModelFiles.readResult(files, id, seq)
+    const lost = failedBy("server", "the request was performed, but a previous process could not write its outcome")
+    futures.settle(requestIdOf(id, seq), result?.outcome ?? lost)
+  }
+})
+
 /** Makes the adapter of a model, with its last saved numbers, and starts to perform its requests. */
 export const openModel = Effect.fnUntraced(function* (state: TinkerState, record: ModelFiles.ModelRecord) {
   const { base, shape, files, models, scope } = state
@@ -27,6 +37,7 @@ export const openModel = Effect.fnUntraced(function* (state: TinkerState, record
   if (saved !== undefined) {
     // The process may have been killed between saving the state and writing the outcome.
     yield* ModelFiles.writeResult(files, id, lastSeq, saved.progress.result)
+    yield* settleOld(state, id, lastSeq)
     yield* ModelFiles.tidyModel(files, id, lastSeq)
   }
   const pending = new Map<number, string>()

@@ -1,5 +1,5 @@
 /** Makes the nodes of the wasm compiler, and refs (strided views of a node's data) with another order or shape. */
-import { type DType, type Shape, type TensorData } from "../Tensor.ts"
+import { type DType, type Shape, sizeOf, type TensorData } from "../Tensor.ts"
 import { commonShape, lastTwoSwapped } from "../ops/core.ts"
 import { isContiguous, type MapFn, type Node, type NodePhase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
 
@@ -91,10 +91,14 @@ export const broadcast = (ref: Ref, shape: Shape): Ref => {
   }
 }
 
+/** The number of elements from which on a matrix that never changes is not copied to transpose it. */
+const largeMatrix = 1 << 16
+
 /**
  * Chooses the cheapest way to vectorise a product; costs are in vector multiply-adds, roughly. Vectorising over columns
  * needs contiguous rows of B; over rows, contiguous columns of A; over the inner dimension, contiguous rows of A and columns
- * of B. Copies of data that never changes cost nothing.
+ * of B. Copies of data that never changes cost no time. But they stay in memory, so a large B is not copied if its columns
+ * are contiguous: the product then transposes it piece by piece.
  */
 const planMatmul = (
   a: Ref,
@@ -114,7 +118,8 @@ const planMatmul = (
   const unit = (stride: number, size: number): boolean => stride === 1 || size === 1
   const costA = (needed: boolean): number => (needed && a.node.phase > 0 ? 1.5 * m * k * copies(a) : 0)
   const costB = (needed: boolean): number => (needed && b.node.phase > 0 ? 1.5 * k * n * copies(b) : 0)
-  const columns = { along: "columns", packA: false, packB: !unit(columnsB, n) } as const
+  const readsColumns = b.node.phase === 0 && innerB === 1 && sizeOf(b.node.shape) >= largeMatrix
+  const columns = { along: "columns", packA: false, packB: !unit(columnsB, n) && !readsColumns } as const
   const rows = { along: "rows", packA: !unit(rowsA, m), packB: false } as const
   const inner = { along: "inner", packA: !unit(innerA, k), packB: !unit(innerB, k) } as const
   const ranked = [

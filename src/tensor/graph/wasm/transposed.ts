@@ -73,7 +73,7 @@ export const writeTransposedCopy = (f: FunctionBuilder, { columns, dims, from, r
 }
 
 /** Exchanges the rows and the columns of four vectors. */
-const transposed = (f: FunctionBuilder, [a, b, c, d]: ReadonlyArray<Local<"v128">>): ReadonlyArray<V128> => {
+export const transposed = (f: FunctionBuilder, [a, b, c, d]: ReadonlyArray<Local<"v128">>): ReadonlyArray<V128> => {
   const pair = (x: V128, y: V128, lanes: readonly [number, number, number, number]): Local<"v128"> =>
     f.let(v128.shuffle(x, y, lanes))
   const [lowAb, highAb] = [pair(a, b, [0, 4, 1, 5]), pair(a, b, [2, 6, 3, 7])]

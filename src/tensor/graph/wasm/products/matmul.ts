@@ -4,7 +4,8 @@
  *
  * The result is computed in tiles of a few rows and columns. A tile has up to nine vectors, as the sixteen registers
  * must also hold operands; more if the machine's registers hold several vectors. Large products are computed
- * in blocks of rows, whose operands are copied to contiguous memory that fits the caches. If k is large, the sums of
+ * in blocks of rows, whose operands are copied to contiguous memory that fits the caches; so is a matrix b whose columns are
+ * contiguous, such as a weight [outputs, inputs]. If k is large, the sums of
  * all tiles are computed for a part of k, and wait in memory for the next part. All this changes the order of memory
  * accesses, but never the order of additions, so the bits are the same. Vectors are along columns or along the inner
  * dimension k (or along rows: this is the transposed product along columns). Along columns, each step of k multiplies
@@ -15,7 +16,8 @@
  */
 import type { DType } from "../../Tensor.ts"
 import type { FunctionBuilder } from "../function.ts"
-import { i32, type Local, memoryFill, v128 } from "../../../wasm/instructions.ts"
+import { i32, memoryFill } from "../../../wasm/instructions.ts"
+import { isTransposed, writePanel } from "./panels.ts"
 import { type Product, type TileSteps, TileWriter, type Walker } from "./tiles.ts"
 import {
   blockRowsFor,
@@ -98,6 +100,11 @@ class ProductWriter {
     if (level > 0) move(-batch[level])
   }
 
+  /** Whether the numbers of b are transposed in registers. With four rows or more, this is done once for all of them. */
+  private get transposes(): boolean {
+    return isTransposed({ ...this.b, count: this.p.n })
+  }
+
   private advance(walker: Walker, bytes: number): void {
     if (bytes !== 0) this.f.emit(walker.pointer.set(i32.add(walker.pointer, i32.const(bytes))))
   }
@@ -128,7 +135,7 @@ class ProductWriter {
     const { f } = this
     const { m, k, n } = this.p
     const largest = this.a.down === 4 ? depthFor(m, k, n) : longDepthFor(m, k, n)
-    const depth = Math.min(largest, shortDepthFor(m, k, n))
+    const depth = this.transposes ? largest : Math.min(largest, shortDepthFor(m, k, n))
     const { scratch, sums: earlierSums } = this.p
     if (depth === k && earlierSums === undefined) return this.columnTiles({ k })
     const pointer = f.let(earlierSums?.address ?? i32.add(scratch, i32.const(packedBytes(depth, f.target.lanes))))
@@ -161,10 +168,11 @@ class ProductWriter {
     const { lanes } = this.f.target
     const rowsOutside = m * k + Math.ceil(m / 4) * n * k
     const columnsOutside = n * k + Math.ceil(n / 8) * m * k
-    if (4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16) this.columnBlocks(steps)
+    const large = 4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16
+    if (large || (this.transposes && m >= 4)) this.columnBlocks(steps)
     else {
       this.byRows(rowsFor(m, vectors), (rows) =>
-        this.byColumns(4 * vectorsFor(rows, vectors, lanes), (columns) =>
+        this.byColumns(4 * vectorsFor(rows, this.transposes ? Math.min(vectors, 4) : vectors, lanes), (columns) =>
           this.tiles.columnTile(rows, columns, this.a, this.b, steps),
         ),
       )
@@ -182,7 +190,7 @@ class ProductWriter {
       const block = strided && rows % panelWidth === 0 ? this.packRows(rows, k) : undefined
       this.byColumns(most, (columns) => {
         const vectors = Math.ceil(columns / 4)
-        const panel = { ...this.b, ...this.packColumns(vectors, k) }
+        const panel = this.packColumns(columns, k)
         const tiles = (count: number, left: Walker): void =>
           this.blocks(
             pieces(count, rowsFor(count, vectors)),
@@ -203,11 +211,11 @@ class ProductWriter {
   }
 
   /** Copies some columns of b to contiguous scratch memory, so that they do not evict each other from the cache. */
-  private packColumns(vectors: number, k: number): Pick<Walker, "pointer" | "down"> {
-    const { f } = this
+  private packColumns(count: number, k: number): Walker {
+    const { f, b } = this
     const to = f.let(this.p.scratch)
-    this.pack(to, f.let(this.b.pointer), this.b.down, vectors, k)
-    return { pointer: f.let(this.p.scratch), down: 16 * vectors }
+    writePanel(f, to, { ...b, pointer: f.let(b.pointer), count }, k)
+    return { ...b, pointer: f.let(this.p.scratch), down: 16 * Math.ceil(count / 4), across: 4 }
   }
 
   /** Copies a block of rows of a transposed a to scratch memory, as pieces of 16 rows with all their columns. */
@@ -218,26 +226,11 @@ class ProductWriter {
       const to = f.let(address)
       const first = f.let(this.a.pointer)
       f.repeat(rows / panelWidth, () => {
-        this.pack(to, f.let(first), this.a.across, panelWidth / 4, k)
+        writePanel(f, to, { pointer: f.let(first), down: this.a.across, across: 4, count: panelWidth }, k)
         f.emit(first.set(i32.add(first, i32.const(4 * panelWidth))))
       })
     })
     return { ...this.a, pointer: f.let(address), down: 4, across: 4 * panelWidth }
-  }
-
-  /** For each of k steps of the inner dimension, copies some vectors from `from`, which then moves by `step` bytes, to `to`. */
-  private pack(to: Local<"i32">, from: Local<"i32">, step: number, vectors: number, k: number): void {
-    const { f } = this
-    const unroll = k % 4 === 0 ? 4 : 1
-    f.repeat(k / unroll, () => {
-      for (let i = 0; i < unroll; i++) {
-        const row = Array.from({ length: vectors }, (_, v) => f.let(v128.load(from, i * step + 16 * v)))
-        // Store from last to first (see `lanes.ts`).
-        for (let v = vectors - 1; v >= 0; v--) f.emit(v128.store(to, row[v], 16 * (i * vectors + v)))
-      }
-      f.emit(to.set(i32.add(to, i32.const(16 * vectors * unroll))))
-      f.emit(from.set(i32.add(from, i32.const(step * unroll))))
-    })
   }
 
   /** Moves to rows further down, in the left operand and in the results. */

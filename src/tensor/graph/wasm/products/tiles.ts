@@ -7,6 +7,7 @@ import type { FunctionBuilder } from "../function.ts"
 import { f32x4, i32, type I32, type Local, loopWhile, v128, type V128 } from "../../../wasm/instructions.ts"
 import { loadLanes, loadSplat, storeLanes } from "../lanes.ts"
 import type { Block } from "../math.ts"
+import { fourRows, isTransposed } from "./panels.ts"
 
 /** An array that is read or written along the result's [...batch, m, n]; strides are in bytes. */
 interface TileOperand {
@@ -61,6 +62,9 @@ export interface TileSteps {
   /** Whether later steps follow, so that the sums are stored and no maps are applied yet. */
   readonly continued?: boolean
 }
+
+/** The sums of a tile, row by row. */
+type Sums = ReadonlyArray<Local<"v128">>
 
 /** Writes tiles of one product. The pointers of `reads` and `writes` are at the first element of the tile. */
 export class TileWriter {
@@ -136,16 +140,8 @@ export class TileWriter {
       earlier === undefined
         ? this.zeros(rows * vectors)
         : Array.from({ length: rows * vectors }, (_, i) => f.let(v128.load(earlier.pointer, offset(i, earlier))))
-    this.alongInner(steps.k, left, right, left.across, right.down, (a, b, i) => {
-      const rowOfB = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * right.down + 16 * v)))
-      for (let row = 0; row < rows; row++) {
-        const element = f.let(v128.load32Splat(a, row * left.down + i * left.across))
-        for (let v = 0; v < vectors; v++) {
-          const sum = sums[row * vectors + v]
-          f.emit(sum.set(f32x4.add(sum, f32x4.mul(element, rowOfB[v]))))
-        }
-      }
-    })
+    if (isTransposed({ ...right, count: columns })) this.transposedSteps(columns, sums, left, right, steps.k)
+    else this.columnSteps(vectors, sums, left, right, steps.k)
     if (earlier !== undefined && steps.continued === true) {
       // Store from last to first (see `lanes.ts`).
       for (let i = sums.length - 1; i >= 0; i--) f.emit(v128.store(earlier.pointer, sums[i], offset(i, earlier)))
@@ -162,6 +158,45 @@ export class TileWriter {
       }
       this.finish(places, sums.slice(row * vectors, (row + atOnce) * vectors), "across")
     }
+  }
+
+  /** Adds the products of `k` steps to the sums of a tile, in the order of these steps. */
+  private columnSteps(vectors: number, sums: Sums, left: Walker, right: Walker, k: number): void {
+    const { f } = this
+    this.alongInner(k, left, right, left.across, right.down, (a, b, i) => {
+      const rowOfB = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * right.down + 16 * v)))
+      for (let row = 0; row < sums.length / vectors; row++) {
+        const element = f.let(v128.load32Splat(a, row * left.down + i * left.across))
+        for (let v = 0; v < vectors; v++) {
+          const sum = sums[row * vectors + v]
+          f.emit(sum.set(f32x4.add(sum, f32x4.mul(element, rowOfB[v]))))
+        }
+      }
+    })
+  }
+
+  /** Does the same for a matrix b whose columns are contiguous: four steps at a time. */
+  private transposedSteps(columns: number, sums: Sums, left: Walker, right: Walker, k: number): void {
+    const { f } = this
+    const vectors = Math.ceil(columns / 4)
+    const addSteps = (a: Local<"i32">, b: Local<"i32">, i: number, count: number): void => {
+      for (let v = 0; v < vectors; v++) {
+        f.scoped(() => {
+          const rows = fourRows(f, { ...right, pointer: b, count: columns }, 16 * i, 4 * v)
+          for (let row = 0; row < sums.length / vectors; row++) {
+            const sum = sums[row * vectors + v]
+            for (let step = 0; step < count; step++) {
+              const element = v128.load32Splat(a, row * left.down + (4 * i + step) * left.across)
+              f.emit(sum.set(f32x4.add(sum, f32x4.mul(element, rows[step]))))
+            }
+          }
+        })
+      }
+    }
+    const whole = Math.floor(k / 4)
+    this.alongInner(whole, left, right, 4 * left.across, 16, (a, b, i) => addSteps(a, b, i, 4))
+    // The loop moves copies of the pointers, so the addresses for the remainder are relative to the start.
+    if (k % 4 > 0) addSteps(left.pointer, right.pointer, whole, k % 4)
   }
 
   private finish(places: ReadonlyArray<TileVector>, sums: ReadonlyArray<V128>, lanes: "across" | "down"): void {

@@ -176,4 +176,4 @@ export class Automaton {
   }
 }
 
-const tooAmbiguous = "the same text can be read in too many ways; make alternatives differ in their first properties"
+const tooAmbiguous = "the same text can be read in too many ways; make alternatives differ in their beginnings"

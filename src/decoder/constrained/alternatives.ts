@@ -7,7 +7,7 @@ import { refTarget } from "./references.ts"
 const mostHops = 16
 
 /** Returns a schema without a reference, which may be in the place of it. */
-const resolved = (root: unknown, schema: unknown): Plain | undefined => {
+export const resolved = (root: unknown, schema: unknown): Plain | undefined => {
   let at = schema
   for (let hop = 0; isPlain(at) && at.$ref !== undefined; hop++) {
     if (hop === mostHops) return undefined

@@ -24,8 +24,8 @@ const annotations = [
 /** The keywords that constrain the values of one type. */
 const ofType = {
   string: ["minLength", "maxLength", "pattern", "format"],
-  number: ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
-  array: ["items", "prefixItems", "minItems", "maxItems"],
+  number: ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
+  array: ["items", "prefixItems", "minItems", "maxItems", "uniqueItems"],
   object: ["properties", "required", "additionalProperties"],
 } as const satisfies Partial<Record<TypeName, ReadonlyArray<string>>>
 
@@ -42,6 +42,9 @@ const supported: ReadonlySet<string> = new Set([
 
 /** Values of other keywords that constrain nothing. */
 const neutral: Readonly<Record<string, unknown>> = { uniqueItems: false, minProperties: 0, unevaluatedProperties: true }
+
+const constrains = (schema: Plain, keyword: string): boolean =>
+  schema[keyword] !== undefined && !(Object.hasOwn(neutral, keyword) && neutral[keyword] === schema[keyword])
 
 /** Checks the form of a schema, and that all its keywords are supported. */
 export const checkedSchema = (schema: unknown, path: string): Plain | boolean => {
@@ -80,7 +83,7 @@ export const generalKeyword = (schema: Plain, path: string): string | undefined 
   const [keyword, second] = general.filter((one) => schema[one] !== undefined)
   if (keyword === undefined) return undefined
   const others = [...Object.values(ofType).flat(), ...(keyword === "enum" || keyword === "const" ? [] : ["type"])]
-  const beside = second ?? others.find((one) => schema[one] !== undefined)
+  const beside = second ?? others.find((one) => constrains(schema, one))
   if (beside === undefined) return keyword
   throw formatError(
     `${path}.${beside}`,
@@ -97,7 +100,7 @@ const isType = (value: unknown): value is TypeName => types.some((type) => type 
 export const typesOf = (schema: Plain, path: string): ReadonlyArray<TypeName> | undefined => {
   const { type } = schema
   if (type === undefined) {
-    const constrained = types.filter((name) => keywordsOf(name).some((keyword) => schema[keyword] !== undefined))
+    const constrained = types.filter((name) => keywordsOf(name).some((keyword) => constrains(schema, keyword)))
     return constrained.length === 0 ? undefined : constrained
   }
   const list: ReadonlyArray<unknown> = Array.isArray(type) ? type : [type]

@@ -1,17 +1,8 @@
 /** Adds objects with declared properties to networks. The properties come in the order of the schema. */
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { addText, type SharedNetworks } from "./jsonParts.ts"
+import type { Compiler } from "./Compiler.ts"
+import { addText } from "./jsonParts.ts"
 import { formatError, type NetworkBuilder } from "./Network.ts"
-
-/** The functions of the compiler for the schemas of properties. */
-interface Compiler {
-  readonly builder: NetworkBuilder
-  readonly shared: SharedNetworks
-  /** Adds the values that fit a schema, which has read at least one byte before. */
-  readonly value: (schema: unknown, from: number, to: number, path: string) => void
-  /** Makes a network of the values that fit a schema. */
-  readonly network: (schema: unknown, path: string) => number
-}
 
 interface Property {
   readonly name: string

@@ -1,11 +1,12 @@
 /** Texts in the format of a JSON Schema, validated by ajv. */
 import { Ajv2020 } from "ajv/dist/2020.js"
+import { fullFormats } from "ajv-formats/dist/formats.js"
 import { assert, describe, it } from "vitest"
 import { AnswerFormats } from "../../../src/decoder/constrained/AnswerFormats.ts"
 import { EngineError } from "../../../src/decoder/inference/EngineError.ts"
 import { vocabSize, vocabulary, written } from "./vocabulary.ts"
 
-const ajv = new Ajv2020({ strict: false, allErrors: false })
+const ajv = new Ajv2020({ strict: false, allErrors: false, formats: fullFormats })
 const formats = new AnswerFormats(vocabulary, vocabSize)
 
 const check = (schema: object | boolean, texts = 12): void => {
@@ -88,6 +89,31 @@ describe("a text in the format of a schema", () => {
     ["references", tree],
     ["a list that refers to itself", { type: "array", items: { $ref: "#" }, maxItems: 2 }],
     ["several schemas", { type: "integer", allOf: [{ minimum: 3 }, { maximum: 5, description: "a" }] }],
+    [
+      "a pattern with all parts",
+      { type: "string", pattern: String.raw`^(?:a|[^\d\sa-f\]]{2,3}?|\x41\u{1F600}.)+(?<n>-\w*)?$` },
+    ],
+    ["a pattern inside of a text", { type: "string", pattern: "ab|^c|d$", maxLength: 5 }],
+    ["a pattern with limits of the length", { pattern: "^(é|b*)+$", minLength: 3, maxLength: 4 }],
+    ["characters that JSON escapes", { type: "string", pattern: String.raw`^["\\\n\x00-\x1f😀]{3}$` }],
+    ...["date", "time", "date-time", "uuid", "email", "hostname", "ipv4", "ipv6", "uri"].map(
+      (format): [string, object] => [`the format ${format}`, { type: "string", format }],
+    ),
+    ["a format with a length", { type: "string", format: "hostname", maxLength: 4 }],
+    ["multiples", { type: "integer", multipleOf: 7 }],
+    ["multiples within limits", { type: "number", multipleOf: 12, minimum: -1300, exclusiveMaximum: 13 }],
+    [
+      "unique items",
+      {
+        type: "array",
+        items: { $ref: "#/$defs/colour" },
+        uniqueItems: true,
+        minItems: 2,
+        maxItems: 3,
+        $defs: { colour: { type: "string", enum: ["red", "green", "blue", "red", 1] } },
+      },
+    ],
+    ["one item", { type: "array", items: { type: "integer" }, uniqueItems: true, maxItems: 1 }],
     ["a property that no value fits", { type: "object", properties: { a: false, b: { const: 1 } } }],
   ])("fits: %s", (_, schema) => check(schema))
 
@@ -99,8 +125,64 @@ describe("a text in the format of a schema", () => {
 
   it.each<[string, unknown, string]>([
     ["an unknown keyword", { type: "string", patern: "a" }, "schema.patern: this keyword is not supported"],
-    ["a keyword inside", { properties: { a: { items: { multipleOf: 3 } } } }, "schema.properties.a.items.multipleOf"],
-    ["unique items", { type: "array", uniqueItems: true }, "schema.uniqueItems"],
+    [
+      "a keyword inside",
+      { properties: { a: { items: { patternProperties: {} } } } },
+      "schema.properties.a.items.patternProperties",
+    ],
+    ["unique items", { type: "array", uniqueItems: true }, "schema.uniqueItems: only supported for items with an enum"],
+    [
+      "unique items with a keyword beside",
+      { type: "array", uniqueItems: true, items: { enum: ["a"], minLength: 2 } },
+      "schema.items.minLength: not supported beside enum",
+    ],
+    [
+      "more unique items than there are",
+      { type: "array", uniqueItems: true, items: { enum: [1] }, minItems: 2 },
+      "no value fits",
+    ],
+    [
+      "multiples of a fraction",
+      { type: "number", multipleOf: 0.1 },
+      "schema.multipleOf: expected a whole number from 1 to 1000",
+    ],
+    ["multiples that limits exclude", { multipleOf: 100, minimum: 1, maximum: 99 }, "no value fits"],
+    [
+      "a wrong pattern",
+      { pattern: "(a" },
+      "schema.pattern: expected a regular expression of ECMAScript with the flag u: Unterminated group",
+    ],
+    ["no pattern", { pattern: 3 }, "schema.pattern: expected a regular expression as a text"],
+    ["a lookahead", { pattern: "^(?!a)" }, "schema.pattern: lookaheads and lookbehinds"],
+    ["a back reference", { pattern: String.raw`(a)\1` }, "schema.pattern: back references"],
+    ["a word boundary", { pattern: String.raw`\b` }, "schema.pattern: word boundaries"],
+    ["properties of characters", { pattern: String.raw`\p{L}` }, "schema.pattern: properties of characters"],
+    ["flags of a group", { pattern: "(?i:a)" }, "schema.pattern: flags of groups"],
+    ["a pattern that nothing matches", { type: "string", pattern: "a^b|[]" }, "no value fits"],
+    [
+      "a pattern that lengths exclude",
+      { type: "string", pattern: "^(ab)*$", minLength: 3, maxLength: 3 },
+      "no value fits",
+    ],
+    ["a pattern beside a format", { pattern: "a", format: "date" }, "schema.format: not supported beside pattern"],
+    ["an unknown format", { type: "string", format: "phone" }, "schema.format: expected one of date, time"],
+    ["many repetitions", { pattern: "a{5000}" }, "schema.pattern: expected at most 4096 repetitions"],
+    [
+      "repetitions of repetitions",
+      { pattern: "((((){4000}){4000}){4000}){4000}" },
+      "schema.pattern: the regular expressions",
+    ],
+    [
+      "nested groups",
+      { pattern: `${"(".repeat(60)}${")".repeat(60)}` },
+      "expected at most 50 groups inside each other",
+    ],
+    ["a long pattern", { pattern: "a".repeat(5000) }, "schema.pattern: expected at most 4096 characters"],
+    [
+      "large patterns together",
+      { anyOf: Array.from({ length: 300 }, (_, at) => ({ type: "string", pattern: `^(a{40}){40}[]${at}$` })) },
+      ".pattern: the regular expressions of this format are too large together",
+    ],
     ["no schema", { properties: { a: 3 } }, "schema.properties.a: expected a JSON Schema"],
     ["an unknown type", { type: "strng" }, "schema.type: expected one or more of null, boolean"],
     [

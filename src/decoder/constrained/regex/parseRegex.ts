@@ -26,14 +26,21 @@ export const parseRegex = (source: unknown, path: string): RegexPart => {
   if (typeof source !== "string") throw formatError(path, "expected a regular expression as a text")
   if (source.length > mostCharacters)
     throw formatError(path, `expected at most ${mostCharacters} characters, found ${source.length}`)
-  try {
-    // The constructor only checks the syntax, so that the parser reads right expressions alone.
-    new RegExp(source, "u")
-  } catch (error) {
-    const reason = error instanceof Error ? error.message.split(": ").at(-1) : "it is wrong"
-    throw formatError(path, `expected a regular expression of ECMAScript with the flag u: ${reason}`)
-  }
+  const problem = problemOf(source)
+  if (problem !== undefined)
+    throw formatError(path, `expected a regular expression of ECMAScript with the flag u: ${problem}`)
   return new RegexParser(source, path).alternatives()
+}
+
+/** Returns what is wrong with the syntax; undefined if it is right, as the parser expects it. */
+const problemOf = (source: string): string | undefined => {
+  try {
+    // The constructor checks the syntax. The expression itself is never run.
+    const { unicode } = new RegExp(source, "u")
+    return unicode ? undefined : "it is not read with the flag u"
+  } catch (error) {
+    return error instanceof Error ? error.message.split(": ").at(-1) : String(error)
+  }
 }
 
 const codeOf = (character: string): number => character.codePointAt(0) ?? 0

@@ -118,7 +118,7 @@ export class RegexWriter {
       )
     }
     const isLast = ({ node, count }: RegexPlace): boolean => node === graph.last && count >= least
-    return { stepsFrom, lasts: new Set(places.keys().filter((at) => isLast(places[at]))) }
+    return { stepsFrom, lasts: new Set(Array.from(places.keys()).filter((at) => isLast(places[at]))) }
   }
 }
 

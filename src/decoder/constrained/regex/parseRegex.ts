@@ -86,12 +86,14 @@ export const lengthsOfRegex = (part: RegexPart): { readonly least: number; reado
       return { least: least * part.least, most: most === 0 || part.most === 0 ? 0 : most * part.most }
     }
     case "sequence":
+      return part.parts
+        .map(lengthsOfRegex)
+        .reduce((sum, { least, most }) => ({ least: sum.least + least, most: sum.most + most }), { least: 0, most: 0 })
     case "alternatives": {
       const lengths = part.parts.map(lengthsOfRegex)
-      const together = part.type === "sequence" ? (sum: number, one: number) => sum + one : undefined
       return {
-        least: lengths.map(({ least }) => least).reduce(together ?? Math.min, together === undefined ? Infinity : 0),
-        most: lengths.map(({ most }) => most).reduce(together ?? Math.max, 0),
+        least: Math.min(...lengths.map(({ least }) => least)),
+        most: Math.max(...lengths.map(({ most }) => most)),
       }
     }
   }

@@ -12,7 +12,7 @@ import { type RegexEdge, type RegexGraph, regexGraph } from "./regexGraph.ts"
 const mostSize = 120_000
 
 /** The numbers of characters that a text may have. */
-export interface LengthLimits {
+interface LengthLimits {
   readonly least: number
   readonly most: number
 }

@@ -10,7 +10,7 @@ const mostCharacters = 4096
 /** The largest number of groups inside each other. */
 const mostNested = 50
 /** The largest number of a quantifier. */
-export const mostRepeated = 4096
+const mostRepeated = 4096
 
 /** A part of a regular expression. */
 export type RegexPart =

@@ -14,12 +14,12 @@ export default defineConfig(({ mode }) => ({
       "./test/house/ownSettings.ts",
       "./test/house/assertions.ts",
     ],
-    // By `--mode all` the laws are tried with other inputs each time; else with a fifth of them, always the same. Trainings of a second would
+    // By `--mode all` the laws are tried with other inputs each time; else with a tenth of them, always the same. Trainings of a second would
     // spend most of it on compiling wide vectors, which have the same bits: the tests of these vectors ask for them. So do the tests
     // of machine code, which a slow machine would else compile in the background of tests.
     env: {
       EFFECT_RL_NATIVE: "0",
-      ...(mode === "all" ? {} : { PROPERTY_SEED: "1", PROPERTY_TRIES: "fifth", EFFECT_RL_WIDE: "0" }),
+      ...(mode === "all" ? {} : { PROPERTY_SEED: "1", PROPERTY_TRIES: "tenth", EFFECT_RL_WIDE: "0" }),
     },
     tags: [{ name: "slow", description: "What `npm test` leaves to `npm run test:all`, in a file that it runs." }],
     projects: [

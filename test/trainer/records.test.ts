@@ -17,6 +17,9 @@ const runs = {
   a: runConfig(1, { ...validated, max_steps: 4, transcripts, checkpoint: { every: 1 } }),
   b: runConfig(2, { max_steps: 3, checkpoint: { every: 2 } }),
 }
+/** Runs that are as short as a test of their folders allows. */
+const one = { max_steps: 1, supervised: { steps: 1, lr: 0.02 } }
+const short = { a: runConfig(1, one), b: runConfig(2, one) }
 const sinks = [scores, csv]
 
 const textIn = (folder: string, path: string): string => readFileSync(join(folder, path), "utf8")
@@ -187,7 +190,7 @@ describe("a trainer that is resumed", () => {
           mkdirSync(join(directory, "run_a"))
           writeFileSync(join(directory, "run_a", "run.lock"), "another process")
         }
-        const { message } = yield* Effect.flip(trained(configOf(runs), { resultsDir, owner, onOpen }))
+        const { message } = yield* Effect.flip(trained(configOf(short), { resultsDir, owner, onOpen }))
         assert.match(message, /run_a\/run\.lock: another process is writing this run; wait until it ends/)
         assert.isTrue(existsSync(join(folder, "run_b", "return.json")))
         assert.isFalse(existsSync(join(folder, "run_b", "run.lock")))
@@ -201,7 +204,6 @@ describe("a trainer that is resumed", () => {
     Effect.runPromise(
       Effect.gen(function* () {
         const owner = { name: "this process", isAlive: (name: string) => Effect.succeed(name === "another process") }
-        const short = { max_steps: 1, supervised: { steps: 1, lr: 0.02 } }
         let folder = ""
         const place: Place = {
           resultsDir: yield* resultsFolder,
@@ -213,7 +215,7 @@ describe("a trainer that is resumed", () => {
             writeFileSync(join(folder, "run_b", "run.lock"), "another process")
           },
         }
-        const config = configOf({ a: runConfig(1, short), b: runConfig(2, short) }, { trainer: { max_runs: 1 } })
+        const config = configOf(short, { trainer: { max_runs: 1 } })
         assert.match(
           (yield* Effect.flip(trained(config, place))).message,
           /run_b\/run\.lock: another process is writing/,
@@ -268,11 +270,11 @@ describe("a trainer that is resumed", () => {
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
-        const { runDir: resume } = yield* trained(configOf(runs), { resultsDir })
+        const { runDir: resume } = yield* trained(configOf(short), { resultsDir })
         const lora = { lora: { rank: 4, alpha: 4, targets: ["q_proj", "v_proj"] } }
         for (const [config, key] of [
-          [configOf(runs, { seed: 2 }), "seed"],
-          [configOf(runs, { trainer: lora }), "trainer.lora.rank"],
+          [configOf(short, { seed: 2 }), "seed"],
+          [configOf(short, { trainer: lora }), "trainer.lora.rank"],
         ] as const) {
           const { message } = yield* Effect.flip(trained(config, { resultsDir, resume }))
           assert.include(message, `${key} = `)

@@ -113,7 +113,7 @@ const runs = {
 
 describe("the digest of a run wholly on wasm is what it was on every machine", () => {
   for (const [at, [name, { digest, input }]] of Object.entries(runs).entries()) {
-    const tags = at < 2 ? [] : "slow"
+    const tags = at < 1 ? [] : "slow"
     it.effect(name, () => Effect.map(keep(input), ({ result }) => assert.strictEqual(result.digest, digest)))
     it.effect(
       `${name}, with kernels divided among threads`,

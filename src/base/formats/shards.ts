@@ -16,6 +16,7 @@ import { messageOf, prettyJson } from "../config/text.ts"
 import { byteLength, partsOf, type TensorEntries } from "./safetensors.ts"
 import { utf8 } from "../config/utf8.ts"
 import { FormatError } from "./FormatError.ts"
+import { repeatedKey } from "./repeatedKey.ts"
 
 export interface ShardOptions {
   /** The name before `.safetensors` and the shard numbers. Default: `model`. */
@@ -97,10 +98,20 @@ export const readIndex = (bytes: Uint8Array): ReadonlyMap<string, ReadonlyArray<
 }
 
 const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {
+  const notIndex = (problem: string) => new FormatError({ message: `it is not a shard index: ${problem}` })
+  const { text, weightMap } = parsedIndex(bytes, notIndex)
+  if (Object.keys(weightMap).length === 0) throw notIndex("its weight_map names no tensors")
+  const repeated = repeatedKey(text)
+  if (repeated !== undefined) throw notIndex(`it has "${repeated}" twice`)
+  return weightMap
+}
+
+const parsedIndex = (bytes: Uint8Array, notIndex: (problem: string) => FormatError) => {
   try {
-    return decodeIndex(utf8.decodeStrict(bytes)).weight_map
+    const text = utf8.decodeStrict(bytes)
+    return { text, weightMap: decodeIndex(text).weight_map }
   } catch (error) {
-    throw new FormatError({ message: `it is not a shard index: ${messageOf(error)}` })
+    throw notIndex(messageOf(error))
   }
 }
 

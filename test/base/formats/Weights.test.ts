@@ -113,6 +113,14 @@ describe("weights", () => {
     ["no index in it", { [path]: json([]) }, path, `${path}: it is not a shard index: `],
     ["an index that is no JSON", { [path]: shard }, path, `${path}: it is not a shard index: `],
     ["a map that names no files", { [path]: index({ a: 1 }) }, path, `${path}: it is not a shard index: `],
+    ["no map", { [path]: json({ metadata: {} }) }, path, `${path}: it is not a shard index: `],
+    ["an empty map", { [path]: index({}) }, path, `${path}: it is not a shard index: its weight_map names no tensors`],
+    [
+      "a tensor twice",
+      { [path]: new TextEncoder().encode(`{"weight_map":{"a":"1.safetensors","\\u0061":"2.safetensors"}}`) },
+      path,
+      `${path}: it is not a shard index: it has "a" twice`,
+    ],
     ["a missing shard", { [path]: index({ a: "1.safetensors" }) }, path, "m/1.safetensors: it is missing"],
     [
       "a shard that lacks a tensor",
@@ -144,6 +152,14 @@ describe("weights", () => {
       assert.strictEqual(error._tag, "FormatError")
       assert.include(error.message, message)
       assert.isTrue(error.message.startsWith(`${error.path}: `))
+    }),
+  )
+
+  it.effect("in several files are those that the index names, and no others", () =>
+    Effect.gen(function* () {
+      const both = safetensors.encode({ a: floats(1), b: floats(2) })
+      const files = Weights.inRecord({ [path]: index({ b: "1.safetensors" }), "m/1.safetensors": both })
+      assert.deepEqual(yield* Weights.load(files, path), { b: floats(2) })
     }),
   )
 

@@ -120,14 +120,16 @@ describe("what a Tinker server has acknowledged", () => {
     await client.stop()
   })
 
-  it("is not changed by an update that a full disk cannot hold", async () => {
+  it("is not changed by what a full disk cannot hold: updates, checkpoints, requests", async () => {
     let isFull = false
+    let isFullForAll = false
     const refuse = (path: string) =>
       Effect.fail(
         new RunStoreError({ path, operation: "write", code: "ENOSPC", message: `cannot write ${path}: no space` }),
       )
     const client = await startTinker(temporaryFolder(), {}, (files) => ({
       ...files,
+      write: (path, contents, how) => (isFullForAll ? refuse(path) : files.write(path, contents, how)),
       writeDirectory: (path, contents, last) => (isFull ? refuse(path) : files.writeDirectory(path, contents, last)),
     }))
     const { model } = await newModel(client)
@@ -137,9 +139,18 @@ describe("what a Tinker server has acknowledged", () => {
     assert.strictEqual(failed.category, "server")
     const same = await client.done("/forward", lossBody(model, 3, examples))
     assert.deepStrictEqual(same.loss_fn_outputs, before.loss_fn_outputs)
+    const save = (seq: number) => client.done("/save_weights", { model_id: model, seq_id: seq, path: "one" })
+    const unsaved = await save(4)
+    assert.deepStrictEqual([unsaved.category, unsaved.path], ["server", undefined])
+    assert.match(unsaved.error, /no space; nothing was changed/)
     isFull = false
+    assert.strictEqual((await save(5)).path, `tinker://${model}/weights/one`)
+    // A request that cannot be written is not accepted, so its number is not used up.
+    isFullForAll = true
+    assert.strictEqual((await client.post("/forward_backward", lossBody(model, 6, examples))).status, 500)
+    isFullForAll = false
     // The gradient is still there.
-    const stepped = await client.done("/optim_step", stepBody(model, 4))
+    const stepped = await client.done("/optim_step", stepBody(model, 6))
     assert.strictEqual(stepped.metrics["step:max"], 1)
     await client.stop()
   })
@@ -195,8 +206,9 @@ describe("what a Tinker server has acknowledged", () => {
     await client.stop()
   })
 
-  it("can be loaded again, with the optimiser or without, and deleted", async () => {
-    const client = await startTinker(temporaryFolder())
+  it("can be loaded again, with the optimiser or without, until it expires or is deleted", async () => {
+    const folder = temporaryFolder()
+    const client = await startTinker(folder)
     const { model } = await newModel(client)
     await client.done("/forward_backward", lossBody(model, 1, examples))
     await client.done("/optim_step", stepBody(model, 2))
@@ -219,6 +231,16 @@ describe("what a Tinker server has acknowledged", () => {
       [path],
     )
     assert.isString(list[0].expires_at)
+    // Its time is up, and no other checkpoint was saved since, by which its files would have been removed.
+    const { path: old } = await client.done("/save_weights", { model_id: model, seq_id: 9, path: "old" })
+    const file = join(folder, "models", model, "weights/old/checkpoint.json")
+    const saved = JSON.parse(readFileSync(file, "utf8"))
+    writeFileSync(file, JSON.stringify({ ...saved, expires_at: "2020-01-01T00:00:00.000Z" }))
+    assert.strictEqual((await client.post("/weights_info", { tinker_path: old })).status, 404)
+    const late = await client.done("/load_weights", { model_id: other, seq_id: 3, path: old, optimizer: false })
+    assert.match(late.error, /there is no checkpoint tinker:.*old/)
+    const { path: again } = await client.done("/save_weights", { model_id: model, seq_id: 10, path: "old" })
+    assert.strictEqual((await client.post("/weights_info", { tinker_path: again })).status, 200)
     const archive = await client.get(`/training_runs/${model}/checkpoints/weights/one/archive`)
     assert.strictEqual(archive.status, 302)
     const tar = Buffer.from(await (await fetch(String(archive.headers.get("location")))).arrayBuffer())

@@ -2,7 +2,7 @@
  * Saves and reads the checkpoints that clients name: `tinker://MODEL/weights/NAME`, with the optimiser's moments, and
  * `tinker://MODEL/sampler_weights/NAME`. Both are adapters in peft's format, so other programs can load them, too.
  */
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { parsedJson, prettyJson } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import type { DecoderConfig } from "../../../decoder/networks/Decoder.ts"
@@ -106,8 +106,14 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   return saved
 })
 
-/** Reads what is known about a checkpoint; undefined if it is missing. */
+/** Reads what is known about a checkpoint; undefined if it is missing or expired. */
 export const infoOf = Effect.fnUntraced(function* (files: FileTree, place: CheckpointPlace) {
+  const info = yield* savedInfo(files, place)
+  return info === undefined || isExpired(info, yield* Clock.currentTimeMillis) ? undefined : info
+})
+
+/** Reads what is known about a checkpoint, also about an expired one whose files were not removed yet. */
+const savedInfo = Effect.fnUntraced(function* (files: FileTree, place: CheckpointPlace) {
   const path = `${folderOfCheckpoint(place)}/${infoFile}`
   if (!(yield* files.exists(path))) return undefined
   const value = parsedJson(yield* files.readText(path))
@@ -121,13 +127,13 @@ export const writeInfo = (files: FileTree, place: CheckpointPlace, info: Checkpo
 export const isExpired = ({ expires_at }: CheckpointInfo, nowMillis: number): boolean =>
   expires_at !== null && Date.parse(expires_at) <= nowMillis
 
-/** Lists the checkpoints of a model, with those that were not named. */
+/** Lists the checkpoints of a model, with those that were not named, and expired ones. */
 export const checkpointsOf = Effect.fnUntraced(function* (files: FileTree, model: string) {
   const all: Array<Checkpoint> = []
   for (const kind of checkpointKinds)
     for (const name of yield* files.list(`models/${model}/${kind}`)) {
       const place = { model, kind, name }
-      const info = yield* infoOf(files, place)
+      const info = yield* savedInfo(files, place)
       if (info !== undefined) all.push({ place, info })
     }
   return all

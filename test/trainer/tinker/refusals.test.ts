@@ -1,3 +1,4 @@
+import { connect } from "node:net"
 import { zstdCompressSync } from "node:zlib"
 import { afterAll, assert, describe, it } from "vitest"
 import { clientOf } from "../../../src/trainer/tinker/TinkerState.ts"
@@ -237,6 +238,43 @@ describe("a Tinker server", () => {
         assert.strictEqual(settings.status, 413)
       },
       { limits: { bodiesOfKey: 800 } },
+    ))
+
+  it("frees the room of a client that vanishes in the middle of a body, or of its wait, and keeps its outcome", () =>
+    serving(
+      async (client) => {
+        const { model } = await newModel(client)
+        const other = (await newModel(client)).model
+        const { host, hostname, port } = new URL(client.url)
+        const socket = connect(Number(port), hostname)
+        const isRead = new Promise((resolve) => socket.once("data", (answer) => resolve(String(answer))))
+        const head = `POST /api/v1/forward HTTP/1.1\r\nhost: ${host}\r\ncontent-type: application/json\r\n`
+        socket.write(`${head}expect: 100-continue\r\ncontent-length: 900\r\n\r\n{"model_id":`)
+        assert.match(String(await isRead), /^HTTP\/1\.1 100 /)
+        const example = lossBody(other, 1, [datum([0, 1, 2])])
+        const statusOf = async () => (await client.post("/forward", example)).status
+        assert.strictEqual(await statusOf(), 429)
+        socket.destroy()
+        while ((await statusOf()) === 429) await new Promise((resolve) => setImmediate(resolve))
+        const { body } = await client.post("/retrieve_future", { request_id: `${other}/1` })
+        // A request that waits for an earlier one, and a client that does not wait any longer.
+        await client.post("/optim_step", stepBody(model, 2))
+        const stopping = new AbortController()
+        const waiting = fetch(`${client.url}/retrieve_future`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ request_id: `${model}/2` }),
+          signal: stopping.signal,
+        }).then(undefined, (error: unknown) => error)
+        stopping.abort()
+        assert.instanceOf(await waiting, DOMException)
+        const forward = await client.done("/forward", lossBody(other, 2, [datum([0, 1, 2])]))
+        assert.deepStrictEqual(forward, body)
+        await client.post("/forward_backward", lossBody(model, 1, [datum([0, 1, 2])]))
+        const outcome = await client.post("/retrieve_future", { request_id: `${model}/2` })
+        assert.strictEqual(outcome.body.metrics["step:max"], 1)
+      },
+      { limits: { bodiesOfKey: 1000 } },
     ))
 
   it("forgets outcomes and sessions of the API key that has most of them, not those of others", () =>

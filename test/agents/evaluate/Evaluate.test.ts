@@ -2,6 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as HistoryAgent from "../../../src/agents/agent/HistoryAgent.ts"
+import * as MemorylessAgent from "../../../src/agents/agent/MemorylessAgent.ts"
+import * as Parser from "../../../src/agents/agent/Parser.ts"
 import * as MultiTextEnv from "../../../src/agents/task/MultiTextEnv.ts"
 import * as MultiAgentSync from "../../../src/agents/episode/protocols/MultiAgentSync.ts"
 import * as Evaluate from "../../../src/agents/evaluate/Evaluate.ts"
@@ -62,6 +64,23 @@ describe("Evaluate", () => {
         ],
       )
     }),
+  )
+
+  it.effect("counts an episode that has no action, with a step for each answer that gave none", () =>
+    Effect.gen(function* () {
+      const agent = yield* MemorylessAgent.make({ model: "scripted:test", parser: Parser.tagged("word") })
+      const protocol = Evaluate.frozen(agent, { maxSteps: 2 })
+      const [first, ...others] = yield* Evaluate.all({ tasks, protocol, seed: 1, concurrency: 1 })
+      assert.lengthOf(others, words.length - 1)
+      assert.deepInclude(first, { error: null, totalScore: 0 })
+      assert.deepStrictEqual(
+        first.steps.map(({ action, info, truncated }) => [action, info, truncated]),
+        [
+          [null, { parse_failed: true }, false],
+          [null, { parse_failed: true }, true],
+        ],
+      )
+    }).pipe(Effect.provide(Scripted.layer(() => "dunno"))),
   )
 
   it.effect("stops if all other episodes would fail, too", () =>

@@ -50,10 +50,18 @@ const train = Effect.fnUntraced(function* (rank: number, ranks: number) {
     shape,
     seed: 1,
     ranks,
-    publish: ({ id, progress }) => Effect.sync(() => void published.push(`${id} ${progress.step}`)),
+    publish: ({ id, index, progress }) =>
+      Effect.sync(() => {
+        // A run is ready from the end of its step until its weights are published.
+        assert.strictEqual(runs.readyToUpdateIndices().includes(index), progress.step > 0)
+        published.push(`${id} ${progress.step}`)
+      }),
     report: () => Effect.sync(() => void updates++),
   })
-  while (updates < ids.length * steps) yield* trainer.turn
+  while (updates < ids.length * steps) {
+    yield* trainer.turn
+    assert.deepStrictEqual(runs.readyToUpdateIndices(), [])
+  }
   assert.strictEqual(published.length, rank === 0 ? ids.length * (steps + 1) : 0)
   return Object.fromEntries(ids.map((id) => [id, model.stateDictOf(runs.idToIndex(id) ?? -1)]))
 })

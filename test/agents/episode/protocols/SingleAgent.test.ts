@@ -209,8 +209,12 @@ describe("endings", () => {
         const { ending, steps, length } = rollout
         const word = ending.terminated ? "terminated" : ending.truncated ? "truncated" : "neither"
         assert.strictEqual(`${word} ${ending.truncationReason} ${length}`, expected)
-        const { terminated, truncated, truncationReason } = steps[steps.length - 1]
+        const last = steps[steps.length - 1]
+        const { terminated, truncated, truncationReason } = last
         assert.deepStrictEqual({ terminated, truncated, truncationReason }, ending)
+        // A value function needs the observation after the step at which a limit cut the episode off.
+        const next = ending.truncated ? `at ${length}` : null
+        assert.strictEqual(last._tag === "EnvironmentStep" ? last.nextObservation : undefined, next)
       }),
     )
   }

@@ -134,6 +134,10 @@ describe("credit of steps", () => {
     assert.strictEqual(credits.get("child/turn/0e"), 2.5)
   })
 
+  it("is each turn's own reward if all later ones are discounted away", () => {
+    assert.deepEqual(perTurn(Credit.toGo(Credit.own, { discount: 0 })([child]), "child"), [1, 3, 0])
+  })
+
   it("adds credit from other rollouts to the last turn", () => {
     // 8 − 4 more than its own: 3 + 4, then 1 + 0.5 · 7.
     const credits = Credit.toGo(Credit.parents, { discount: 0.5 })(tree)

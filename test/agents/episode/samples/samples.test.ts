@@ -74,6 +74,15 @@ describe("samples", () => {
     }),
   )
 
+  it.effect("need conversations that only grow within a turn, but not from one turn to the next", () =>
+    Effect.gen(function* () {
+      const agent = says([lookup, go, go], { forgetful: true })
+      const samples = yield* Samples.of([yield* SingleAgent.play(agent, episodeOf(withTools(2)))])
+      assert.deepStrictEqual(samples.map(said), ["call 1go", "go"])
+      assert.isTrue(text(samples[1].inputIds).startsWith("system:play\nuser:at 1\nassistant:"))
+    }),
+  )
+
   it.effect("have the log-probabilities of completions, and 0 elsewhere", () =>
     Effect.gen(function* () {
       const rollout = yield* SingleAgent.play(says([lookup, go]), episodeOf(withTools(1)))

@@ -53,6 +53,8 @@ const modules: Readonly<Record<string, string>> = {
   "self_attn.v_proj": "attn_v",
   "self_attn.qkv_proj": "attn_qkv",
   "self_attn.o_proj": "attn_output",
+  "self_attn.q_norm": "attn_q_norm",
+  "self_attn.k_norm": "attn_k_norm",
   "mlp.gate_proj": "ffn_gate",
   "mlp.up_proj": "ffn_up",
   "mlp.gate_up_proj": "ffn_up",
@@ -76,7 +78,7 @@ const ggufName = (name: string, hasBoth: boolean): string => {
 }
 
 /** Interleaves the halves of each head's rows, as llama.cpp's converter does. */
-const interleaved = (data: Float32Array, [rows, columns]: ReadonlyArray<number>, heads: number): Float32Array => {
+const interleaved = (data: Float32Array, [rows, columns = 1]: ReadonlyArray<number>, heads: number): Float32Array => {
   const half = rows / heads / 2
   return Float32Array.from(data, (_, index) => {
     const row = Math.floor(index / columns)
@@ -89,11 +91,13 @@ const interleaved = (data: Float32Array, [rows, columns]: ReadonlyArray<number>,
 /** Writes a case as llama.cpp's converter does. */
 const ggufOf = (name: string, architecture: string): Uint8Array => {
   const isGemma = architecture.startsWith("gemma")
+  const hasNormsAfter = isGemma || architecture === "olmo2"
+  const turnsNeighbours = architecture === "llama" || architecture === "smollm3"
   const tensors = Object.entries(tensorsOf(caseOf(name))).map(([tensor, { shape, data }]) => {
-    const projection = architecture === "llama" ? /([qk])_proj/.exec(tensor)?.[1] : undefined
+    const projection = turnsNeighbours ? /([qk])_proj/.exec(tensor)?.[1] : undefined
     const turned = projection === undefined ? data : interleaved(data, shape, projection === "q" ? 4 : 2)
     const numbers = isGemma && tensor.endsWith("norm.weight") ? turned.map((value) => value + 1) : turned
-    return { name: ggufName(tensor, isGemma), shape, type: 0, bytes: bytesOf(numbers) }
+    return { name: ggufName(tensor, hasNormsAfter), shape, type: 0, bytes: bytesOf(numbers) }
   })
   return ggufFile(tensors, { "general.architecture": architecture })
 }
@@ -105,7 +109,11 @@ describe("weights in a GGUF file", () => {
   for (const [name, architecture, error] of [
     ["mistral", "llama", 0],
     ["phi3", "phi3", 0],
+    ["qwen3", "qwen3", 0],
+    ["olmo2", "olmo2", 0],
+    ["smollm3-biases", "smollm3", 0],
     ["gemma2", "gemma2", 1e-7],
+    ["gemma3", "gemma3", 1e-7],
   ] as const) {
     it.effect(`of ${name} are those in safetensors`, () =>
       assertSame(name, { "model.gguf": ggufOf(name, architecture) }, error),

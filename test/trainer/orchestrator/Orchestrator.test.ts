@@ -49,7 +49,13 @@ const madeInLong = (protocol: string) =>
     }
   }).pipe(Effect.provide(disk))
 
-/** Makes the samples of a run that only imitates, while the trainer has the weights of step `reached` at most. */
+/** A model whose answers have two tokens. */
+const answering: LmService = {
+  complete: () =>
+    Effect.succeed({ ...completion("ab"), tokens: { promptIds: [1], completionIds: [2, 3], logprobs: [-1, -1] } }),
+}
+
+/** Makes the samples of a run while the trainer has the weights of step `reached` at most. */
 const madeUntil = (reached: number, settings: string) =>
   Effect.gen(function* () {
     const folder = yield* temporaryRunFolder
@@ -63,8 +69,9 @@ const madeUntil = (reached: number, settings: string) =>
           tasks,
           validation: null,
           width: 64,
-          agentOf: (lm) => Effect.provideService(MemorylessAgent.make({ model: "policy" }), Lm, lm),
-          policy: { complete: () => Effect.die("a supervised step asks no model") },
+          agentOf: (lm) =>
+            Effect.provideService(MemorylessAgent.make({ model: "policy", traceTokens: true }), Lm, lm),
+          policy: answering,
           encode: (_, move) =>
             Effect.succeed({
               content: String(move),
@@ -95,6 +102,20 @@ describe("an orchestrator", () => {
       assert.deepStrictEqual(made, [0, 1, 2, 3, 4, 5, 6])
       assert.strictEqual(wanted.at(-1), 3)
       assert.lengthOf((yield* madeUntil(2, `${supervised}\nmax_async_level: 6`)).made, 9)
+    }),
+  )
+
+  it.effect("never plays with weights that are more than max_async_level steps older than those of its step", () =>
+    Effect.gen(function* () {
+      for (const level of [0, 1, 3]) {
+        const { made, wanted } = yield* madeUntil(2, `max_steps: 20\nmax_async_level: ${level}`)
+        const steps = Array.from({ length: 3 + level }, (_, step) => step)
+        assert.deepStrictEqual(made, steps)
+        assert.deepStrictEqual(
+          wanted,
+          [...steps, 3 + level].map((step) => Math.max(0, step - level)),
+        )
+      }
     }),
   )
 

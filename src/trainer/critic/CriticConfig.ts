@@ -14,6 +14,11 @@ export const CriticConfig = Schema.Struct({
   epochs: withDefault(bounded("epochs"), 4),
   /** How far a value may move in a step before its loss is clipped; null never clips. */
   clip: withDefault(Schema.NullOr(positive), 0.2),
+  /**
+   * What an episode is worth after its last token if a limit cut it off: with `end` nothing, with `bootstrap` the value of the
+   * context after that token. `end` fits limits that belong to the task, and `bootstrap` those that only save time.
+   */
+  truncated: withDefault(Schema.Literals(["end", "bootstrap"]), "end"),
 })
 export type CriticConfig = typeof CriticConfig.Type
 

@@ -34,10 +34,15 @@ export interface Chain {
   readonly length: number
   /** The reward of the episode, which comes after its last token. */
   readonly reward: number
+  /** The features of the context after the last token, whose value counts after the reward; without them nothing does. */
+  readonly after?: Float32Array
 }
 
 /** Computes the values of the contexts of a chain. */
-export const valuesOf = ({ weights }: CriticState, { features, length }: Chain): Float64Array => {
+export const valuesOf = (
+  { weights }: CriticState,
+  { features, length }: Pick<Chain, "features" | "length">,
+): Float64Array => {
   const size = weights.length - 1
   const scale = 1 / Math.sqrt(size)
   return Float64Array.from({ length }, (_, token) => {
@@ -110,14 +115,19 @@ interface Learned {
  * advantages // [1, 1] for the first chain, and [−1, −1] for the second one
  * ```
  */
-export const learned = (state: CriticState, chains: ReadonlyArray<Chain>, config: CriticConfig): Learned => {
+export const learned = (
+  state: CriticState,
+  chains: ReadonlyArray<Chain>,
+  config: Omit<CriticConfig, "truncated">,
+): Learned => {
   const { gamma, lambda, lr, epochs, clip } = config
   const old = chains.map((chain) => valuesOf(state, chain))
-  const raw = chains.map(({ length, reward }, at) => {
+  const raw = chains.map(({ length, reward, after }, at) => {
     const [rewards, terminated] = [new Float64Array(length), new Uint8Array(length)]
     rewards[length - 1] = reward
-    terminated[length - 1] = 1
-    return gae({ rewards, values: old[at], lastValues: Float64Array.of(0), terminated, gamma, lambda })
+    terminated[length - 1] = after === undefined ? 1 : 0
+    const lastValues = after === undefined ? Float64Array.of(0) : valuesOf(state, { features: after, length: 1 })
+    return gae({ rewards, values: old[at], lastValues, terminated, gamma, lambda })
   })
   const targets = raw.map((advantages, at) => advantages.map((advantage, token) => advantage + old[at][token]))
   const tokens = chains.reduce((sum, { length }) => sum + length, 0)

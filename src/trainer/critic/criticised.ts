@@ -53,7 +53,7 @@ interface Criticised {
 
 /**
  * Returns the samples with the critic's advantages, and the critic after it has learned from them. The reward of an episode comes
- * after the last token of its last sample.
+ * after the last token of its last sample. The filters may have left out its last turns; then the episode counts up to there.
  */
 export const criticised = Effect.fnUntraced(function* (
   samples: ReadonlyArray<TrainingSample>,
@@ -72,14 +72,20 @@ export const criticised = Effect.fnUntraced(function* (
   const kept = new Map(samples.map((sample) => [sample.id, sample]))
   const episodes = usable.flatMap((one) => {
     const turns = one.samples.flatMap(({ id }) => kept.get(id) ?? []).filter(({ mask }) => countedTokens(mask) > 0)
-    return turns.length === 0 ? [] : [{ turns, reward: one.rollout.totalReward }]
+    const { totalReward: reward, ending } = one.rollout
+    const isBootstrapped = ending.truncated && config.truncated === "bootstrap"
+    return turns.length === 0 ? [] : [{ turns, reward, isBootstrapped }]
   })
-  const chains = episodes.map(({ turns, reward }): Chain => {
-    const parts = turns.map(({ id }) => features.get(id) ?? new Float32Array(0))
+  const chains = episodes.map(({ turns, reward, isBootstrapped }): Chain => {
+    const parts = turns.map(({ id }) => features.get(id) ?? { before: new Float32Array(0), after: new Float32Array(0) })
     const length = turns.reduce((sum, { mask }) => sum + countedTokens(mask), 0)
-    return { features: joined(parts), length, reward }
+    const chain = { features: joined(parts.map(({ before }) => before)), length, reward }
+    const last = parts.at(-1)
+    return isBootstrapped && last !== undefined ? { ...chain, after: last.after } : chain
   })
-  if (chains.some(({ features: all }) => !all.every(Number.isFinite)))
+  const isFinite = ({ features: before, after = new Float32Array(0) }: Chain): boolean =>
+    before.every(Number.isFinite) && after.every(Number.isFinite)
+  if (!chains.every(isFinite))
     return yield* TrainerError.at(run, `step ${step}: critic: expected finite hidden states of the model`)
   if (chains.length === 0) return { samples, state, metrics: {} }
   const result = learned(state, chains, config)

@@ -142,17 +142,22 @@ export const compileScorer = Effect.fnUntraced(function* (
   }
 })
 
+/** The features of the contexts in a sample. */
+interface ContextFeatures {
+  /** Those of the contexts before the tokens that the mask selects, one after another: the hidden states that predict them. */
+  readonly before: Float32Array
+  /** Those of the context after the last of these tokens. */
+  readonly after: Float32Array
+}
+
 export interface FeatureReader {
   /** The number of features of a context. */
   readonly size: number
-  /**
-   * Computes the hidden states of the contexts of those tokens that the mask of a sample selects: the states that predict them,
-   * one after another. `own` replaces the weights of the model, or is its adapter.
-   */
+  /** Computes the hidden states of the contexts, by the ids of the samples. `own` replaces the weights of the model, or is its adapter. */
   readonly features: (
     samples: ReadonlyArray<TrainingSample>,
     own: OwnWeights | undefined,
-  ) => Effect.Effect<ReadonlyMap<string, Float32Array>, BackendError>
+  ) => Effect.Effect<ReadonlyMap<string, ContextFeatures>, BackendError>
 }
 
 /** Compiles the program that computes hidden states. */
@@ -165,13 +170,22 @@ export const compileFeatures = Effect.fnUntraced(function* (
   return {
     size,
     features: Effect.fnUntraced(function* (samples, own) {
-      const all = new Map(samples.map(({ id, mask }) => [id, new Float32Array(countedTokens(mask) * size)]))
+      const all = new Map(
+        samples.map(({ id, mask }) => [
+          id,
+          { before: new Float32Array(countedTokens(mask) * size), after: new Float32Array(size) },
+        ]),
+      )
       const filled = new Map<string, number>()
-      yield* read(samples, own, ({ id }, _, { before, results }) => {
+      yield* read(samples, own, ({ id }, _, { index, before, results }) => {
         const at = filled.get(id) ?? 0
         const features = all.get(id)
-        for (let feature = 0; features !== undefined && feature < size; feature++)
-          features[at + feature] = results[before * size + feature]
+        if (features === undefined) return
+        for (let feature = 0; feature < size; feature++) {
+          features.before[at + feature] = results[before * size + feature]
+          // The tokens come in order, so that of the last one stays.
+          features.after[feature] = results[index * size + feature]
+        }
         filled.set(id, at + size)
       })
       return all

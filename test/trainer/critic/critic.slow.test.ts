@@ -51,7 +51,7 @@ describe("a critic in a training", () => {
         const { features, size } = yield* compileFeatures(shape, { config, weights, adapters: null })
         const of = (...samples: ReadonlyArray<TrainingSample>) => features(samples, undefined)
         const all = yield* of(sampleOf("a", 5, 6, 7), sampleOf("b", 5, 6, 8), sampleOf("c", 5, 9, 7))
-        const at = (id: string, token: number) => all.get(id)?.slice((token - 1) * size, token * size)
+        const at = (id: string, token: number) => all.get(id)?.before.slice((token - 1) * size, token * size)
         const alone = (yield* of(sampleOf("c", 5, 9, 7))).get("c")
         assert.deepStrictEqual(all.get("c"), alone, "samples beside it change nothing")
         assert.deepStrictEqual(at("a", 1), at("b", 1))

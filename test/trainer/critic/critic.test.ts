@@ -7,7 +7,12 @@ import { gradients } from "../../../src/tensor/graph/gradients.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import { writeRollouts } from "../../../src/trainer/batches/rolloutFiles.ts"
 import { type Chain, learned, makeCritic, valueSlope, valuesOf } from "../../../src/trainer/critic/critic.ts"
-import { criticAfter, encodeCritic } from "../../../src/trainer/critic/criticised.ts"
+import { criticAfter, criticised, encodeCritic } from "../../../src/trainer/critic/criticised.ts"
+import { type Rollout, terminated, truncatedBy } from "../../../src/agents/episode/Rollout.ts"
+import * as Decoder from "../../../src/decoder/networks/Decoder.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
+import { compileFeatures } from "../../../src/trainer/teacher/compileScorer.ts"
+import { tinyConfig } from "../../decoder/networks/configs.ts"
 import { disk } from "../../run/store/disk.ts"
 import { temporaryRunFolder } from "../folders.ts"
 
@@ -24,6 +29,45 @@ const chainsOf = (count: number): ReadonlyArray<Chain> =>
     )
     return { features, length, reward }
   })
+
+const sampleOf = (id: string, tokens: ReadonlyArray<number>) => ({
+  id,
+  tokens: Int32Array.from(tokens),
+  mask: Uint8Array.from(tokens, (_, at) => (at < 2 ? 0 : 1)),
+  logprobs: new Float32Array(tokens.length),
+  advantages: new Float32Array(tokens.length),
+  temperature: 1,
+})
+const samples = [sampleOf("a", [1, 2, 3, 4]), sampleOf("b", [1, 2, 3, 4, 5])]
+
+/** The features of the samples, by a small model. */
+const reading = Effect.gen(function* () {
+  const weights = Decoder.initialValues(Decoder.parametersOf(tinyConfig), stream(1, "weights"))
+  const model = { config: tinyConfig, weights, adapters: null }
+  const { features } = yield* compileFeatures({ rows: 1, width: 16, block: 4 }, model)
+  return yield* features(samples, undefined)
+}).pipe(Effect.scoped, Effect.provide(Wasm.layer))
+
+const episode: Rollout = {
+  id: "e",
+  meta: {
+    envId: "e",
+    envType: "e",
+    agent: "a",
+    model: null,
+    envSeed: 0,
+    samplingSeed: 0,
+    groupId: null,
+    parentRolloutId: null,
+    depth: 0,
+    player: null,
+    tags: {},
+  },
+  steps: [],
+  totalReward: 1,
+  length: 1,
+  ending: terminated,
+}
 
 describe("the critic", () => {
   it("has the slope of PPO's clipped value loss, half of it", () => {
@@ -54,6 +98,47 @@ describe("the critic", () => {
     assert.closeTo(advantages[0][0], Math.sign(before - last), 1e-6)
     assert.closeTo(advantages[0][1], Math.sign(last - before), 1e-6)
   })
+
+  it("counts the value after the last token of an episode that a limit cut off, if the config asks for it", () => {
+    const state = { ...makeCritic(2), weights: Float64Array.of(2, 0, 0.5) }
+    const config = { ...settings, gamma: 0.9, lambda: 0.5 }
+    const chain = { features: Float32Array.of(1, 0, -1, 0), length: 2, reward: 1 }
+    const after = Float32Array.of(3, 1)
+    const [first, second] = valuesOf(state, chain)
+    const last = 1 + 0.9 * (3 * 2 * Math.SQRT1_2 + 0.5) - second
+    const before = 0.9 * second - first + 0.9 * 0.5 * last
+    const { valueLoss } = learned(state, [{ ...chain, after }], config)
+    assert.closeTo(valueLoss, (last ** 2 + before ** 2) / 2, 1e-12)
+  })
+
+  it.effect("gets the hidden states before each token and after the last one, and bootstraps by the latter", () =>
+    Effect.gen(function* () {
+      const read = yield* reading
+      const features = read.get("a") ?? assert.fail("no features")
+      // The first sample is the second one without its last token.
+      const beforeLast = read.get("b")?.before.slice(-tinyConfig.hiddenSize) ?? []
+      features.after.forEach((value, at) => assert.closeTo(value, beforeLast[at], 1e-5))
+      const reader = { size: tinyConfig.hiddenSize, features: () => Effect.succeed(read) }
+      const state = { ...makeCritic(reader.size), weights: new Float64Array(reader.size + 1).fill(0.1) }
+      const step = { run: "run_a", step: 0, reader, state, positiveOnly: false, own: undefined }
+      const lossOf = (truncated: "end" | "bootstrap", ending: Rollout["ending"]) => {
+        const usable = [{ rollout: { ...episode, ending }, samples: [samples[0]], refused: [] }]
+        const config = { ...settings, truncated }
+        return Effect.map(criticised([samples[0]], usable, { ...step, config }), ({ metrics }) => metrics)
+      }
+      const cutOff = truncatedBy("max_steps")
+      const [ended, kept, bootstrapped] = [
+        yield* lossOf("bootstrap", terminated),
+        yield* lossOf("end", cutOff),
+        yield* lossOf("bootstrap", cutOff),
+      ]
+      assert.deepStrictEqual(kept, ended)
+      const { before, after } = features
+      const chain = { features: before, length: before.length / reader.size, reward: episode.totalReward, after }
+      assert.strictEqual(bootstrapped["sampling/value_loss"], learned(state, [chain], settings).valueLoss)
+      assert.notStrictEqual(bootstrapped["sampling/value_loss"], ended["sampling/value_loss"])
+    }),
+  )
 
   it("learns values that explain the rewards, in small steps if they are clipped", () => {
     const chains = chainsOf(40)

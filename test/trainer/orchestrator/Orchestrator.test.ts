@@ -69,8 +69,7 @@ const madeUntil = (reached: number, settings: string) =>
           tasks,
           validation: null,
           width: 64,
-          agentOf: (lm) =>
-            Effect.provideService(MemorylessAgent.make({ model: "policy", traceTokens: true }), Lm, lm),
+          agentOf: (lm) => Effect.provideService(MemorylessAgent.make({ model: "policy", traceTokens: true }), Lm, lm),
           policy: answering,
           encode: (_, move) =>
             Effect.succeed({

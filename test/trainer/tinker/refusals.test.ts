@@ -2,6 +2,7 @@ import { connect } from "node:net"
 import { zstdCompressSync } from "node:zlib"
 import { afterAll, assert, describe, it } from "vitest"
 import { clientOf } from "../../../src/trainer/tinker/TinkerState.ts"
+import { encodeLossRequest } from "../../../src/trainer/tinker/wire/protobuf.ts"
 import {
   closeShared,
   datum,
@@ -65,12 +66,20 @@ describe("a Tinker server", () => {
         assert.strictEqual(outcome.category, "user")
         assert.match(outcome.error, message)
       }
+      // JSON has no NaN, but protobuf has.
+      const numbers = { logprobs: Float32Array.of(-1, -1), advantages: Float32Array.of(1, NaN) }
+      const examples = [{ tokens: Int32Array.of(0, 1), targets: Int32Array.of(1, 2), columns: numbers }]
+      const request = { forwardOnly: false, loss: "ppo", lossConfig: {}, data: examples }
+      const bytes = encodeLossRequest({ ...request, modelId: other, seqId: 1 })
+      await client.send("/forward_backward", bytes, { "content-type": "application/x-protobuf" })
+      const { body: nan } = await client.post("/retrieve_future", { request_id: `${other}/1` })
+      assert.match(nan.error, /data\[0\]\.loss_fn_inputs\.advantages\[1\]: expected a finite number, found NaN/)
       // The ratio of a token without an advantage is infinite, and infinity times 0 is no number.
       const far = datum([0, 1, 2], { logprobs: [-1000, -1000], advantages: [0, 0] })
       const loss = await client.done("/forward", lossBody(model, wrong.length + 1, [far], "ppo"))
       assert.match(loss.error, /the loss is not a finite number/)
       const next = await client.done("/forward_backward", lossBody(model, wrong.length + 2, [datum([0, 1, 2])]))
-      const same = await client.done("/forward_backward", lossBody(other, 1, [datum([0, 1, 2])]))
+      const same = await client.done("/forward_backward", lossBody(other, 2, [datum([0, 1, 2])]))
       assert.deepStrictEqual(next, same)
       const step = await client.done("/optim_step", stepBody(model, wrong.length + 3, 1e39))
       assert.match(step.error, /lower the learning rate/)
@@ -91,6 +100,14 @@ describe("a Tinker server", () => {
         assert.strictEqual(await statusOf(zstdCompressSync(new Uint8Array(2 ** 20)), zstd), 413)
         assert.strictEqual(await statusOf(Uint8Array.of(1, 2, 3), zstd), 413)
         assert.strictEqual(await statusOf(Uint8Array.of(10, 200, 1), protobuf), 400)
+        // A body whose length is not said, and which does not end.
+        const { host, hostname, port } = new URL(client.url)
+        const socket = connect(Number(port), hostname)
+        const answer = new Promise((resolve) => socket.once("data", (chunk) => resolve(String(chunk))))
+        const head = `POST /api/v1/forward HTTP/1.1\r\nhost: ${host}\r\ncontent-type: application/json\r\n`
+        socket.write(`${head}transfer-encoding: chunked\r\n\r\n5dc\r\n${"x".repeat(0x5dc)}\r\n`)
+        assert.match(String(await answer), /^HTTP\/1\.1 413 /)
+        socket.destroy()
         assert.strictEqual(await statusOf("{}", { ...json, "content-encoding": "br" }), 415)
         assert.strictEqual(await statusOf("{}", { "content-type": "text/plain" }), 415)
       },

@@ -241,6 +241,24 @@ describe("what a Tinker server has acknowledged", () => {
     assert.match(late.error, /there is no checkpoint tinker:.*old/)
     const { path: again } = await client.done("/save_weights", { model_id: model, seq_id: 10, path: "old" })
     assert.strictEqual((await client.post("/weights_info", { tinker_path: again })).status, 200)
+    const newest = (await client.get("/checkpoints?limit=1&offset=x")).body
+    assert.deepStrictEqual(newest.cursor, { offset: 0, limit: 1, total_count: 2 })
+    assert.strictEqual(newest.checkpoints[0].tinker_path, again)
+    const run = (await client.get(`/training_runs/${model}`)).body
+    assert.deepInclude(run, { training_run_id: model, base_model: "base", lora_rank: 4, last_sampler_checkpoint: null })
+    assert.strictEqual(run.last_checkpoint.tinker_path, again)
+    assert.strictEqual((await client.get("/training_runs/none")).status, 404)
+    const [session] = (await client.get("/sessions")).body.sessions
+    assert.deepStrictEqual((await client.get(`/sessions/${session}`)).body.training_run_ids, [model])
+    const sampling = { session_id: session, sampling_session_seq_id: 7, base_model: "base" }
+    const { sampling_session_id: sampler } = (await client.post("/create_sampling_session", sampling)).body
+    const shown = { sampler_id: sampler, base_model: "base", model_path: null }
+    assert.deepStrictEqual((await client.get(`/samplers/${sampler}`)).body, shown)
+    const life = { method: "PUT", headers: { "content-type": "application/json" }, body: '{"ttl_seconds":null}' }
+    const livesOn = await fetch(`${client.url}/training_runs/${model}/checkpoints/weights/one/ttl`, life)
+    assert.strictEqual(livesOn.status, 204)
+    const lasting = (await client.get(`/training_runs/${model}/checkpoints`)).body.checkpoints
+    assert.isNull(lasting[0].expires_at)
     const archive = await client.get(`/training_runs/${model}/checkpoints/weights/one/archive`)
     assert.strictEqual(archive.status, 302)
     const tar = Buffer.from(await (await fetch(String(archive.headers.get("location")))).arrayBuffer())

@@ -138,6 +138,7 @@ export const lossRequest = (kind: "forward" | "forward_backward") =>
 const checkPath = Effect.fnUntraced(function* (state: TinkerState, owner: string, path: string) {
   const place = yield* placeOf(path, "model_path")
   yield* checkOwner(state, place.model, owner, "model_path")
+  if (yield* state.samplers.isLoaded(place)) return
   if ((yield* infoOf(state.files, place)) === undefined)
     return yield* notFound("model_path", `there is no checkpoint ${path}`)
 })

@@ -132,8 +132,8 @@ const empty = HttpServerResponse.empty({ status: 204 })
 
 export const deleteCheckpoint = Effect.fnUntraced(function* (request: ListRequest) {
   const { place } = yield* checkpointInPath(request)
-  yield* request.state.samplers.forget(place)
   yield* removeCheckpoint(request.state.files, place)
+  yield* request.state.samplers.forget(place)
   return empty
 })
 
@@ -143,6 +143,7 @@ export const setTimeToLive = Effect.fnUntraced(function* (request: TinkerRequest
   const { ttl_seconds = null } = yield* Effect.flatMap(jsonIn(request.body), decodeLife)
   const expires_at = ttl_seconds === null ? null : yield* timestamp(ttl_seconds)
   yield* writeInfo(request.state.files, place, { ...info, expires_at })
+  yield* request.state.samplers.renew(place)
   return empty
 })
 

@@ -167,16 +167,23 @@ describe("what a Tinker server has acknowledged", () => {
     await client.stop()
   })
 
-  it("is sampled as it was saved last, if a checkpoint of a name is saved again", async () => {
-    const client = await startTinker(temporaryFolder())
+  it("is sampled as it was saved last, if a checkpoint of a name is saved again; its files are read once", async () => {
+    let reads = 0
+    const client = await startTinker(temporaryFolder(), {}, (files) => ({
+      ...files,
+      readText: (path) => {
+        if (path.endsWith("sampler_weights/same/checkpoint.json")) reads++
+        return files.readText(path)
+      },
+    }))
     const { model } = await newModel(client)
+    const request = {
+      model_path: `tinker://${model}/sampler_weights/same`,
+      prompt: { chunks: [{ type: "encoded_text", tokens: [1, 2, 3] }] },
+      sampling_params: { max_tokens: 2, temperature: 0 },
+      prompt_logprobs: true,
+    }
     const logprobs = async () => {
-      const request = {
-        model_path: `tinker://${model}/sampler_weights/same`,
-        prompt: { chunks: [{ type: "encoded_text", tokens: [1, 2, 3] }] },
-        sampling_params: { max_tokens: 2, temperature: 0 },
-        prompt_logprobs: true,
-      }
       const outcome = await client.done("/asample", request)
       return [outcome.prompt_logprobs, outcome.sequences[0].logprobs]
     }
@@ -184,12 +191,17 @@ describe("what a Tinker server has acknowledged", () => {
       client.done("/save_weights_for_sampler", { model_id: model, seq_id: seq, path: "same" })
     await save(1)
     const [promptBefore, answerBefore] = await logprobs()
+    const readsBefore = reads
+    await logprobs()
+    assert.strictEqual(reads, readsBefore)
     await client.done("/forward_backward", lossBody(model, 2, examples))
     await client.done("/optim_step", stepBody(model, 3, 0.1))
     await save(4)
     const [promptAfter, answerAfter] = await logprobs()
     assert.notDeepEqual(promptAfter, promptBefore)
     assert.notDeepEqual(answerAfter, answerBefore)
+    await client.get(`/training_runs/${model}/checkpoints/sampler_weights/same`, "DELETE")
+    assert.strictEqual((await client.post("/asample", request)).status, 404)
     await client.stop()
   })
 

@@ -98,8 +98,8 @@ const tidyCheckpoints = Effect.fnUntraced(function* ({ files, samplers }: Tinker
   const old = new Set(unnamed.slice(0, Math.max(0, unnamed.length - keptUnnamed)))
   for (const one of all)
     if (old.has(one) || isExpired(one.info, now)) {
-      yield* samplers.forget(one.place)
       yield* removeCheckpoint(files, one.place)
+      yield* samplers.forget(one.place)
     }
 })
 
@@ -149,6 +149,7 @@ const saveWeights = Effect.fnUntraced(function* (state: TinkerState, model: Tink
       expires_at: life === null ? null : yield* timestamp(life),
     },
   })
+  yield* state.samplers.renew(place)
   yield* tidyCheckpoints(state, [...others, { place, info }])
   const path = addressOf(place)
   const outcome = (value: Readonly<Record<string, unknown>>): Outcome => ({

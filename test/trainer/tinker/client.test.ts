@@ -1,4 +1,4 @@
-import { ConfigProvider, Effect, Redacted } from "effect"
+import { ConfigProvider, Deferred, Effect, Fiber, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import { assert, describe, it } from "vitest"
@@ -20,7 +20,8 @@ interface Sent {
   readonly body: ReturnType<typeof JSON.parse>
 }
 
-type Answer = (sent: Sent, count: number) => Response | undefined
+/** Answers a request, leaves it unanswered (`silence`), or leaves it to the usual answers. */
+type Answer = (sent: Sent, count: number) => Response | "silence" | undefined
 
 const secret = "tml-0123456789"
 
@@ -36,7 +37,7 @@ const usual = ({ path, body }: Sent): Response => {
 /** Uses a model on a server that answers by `answer`, or as usual. Fails with the client's error. */
 const using = async <A>(
   answer: Answer,
-  use: (model: TinkerModel) => Effect.Effect<A, TinkerError>,
+  use: (model: TinkerModel, client: TinkerClient["Service"]) => Effect.Effect<A, TinkerError>,
   address: Partial<TinkerAddress> = {},
 ) => {
   const sent: Array<Sent> = []
@@ -46,10 +47,12 @@ const using = async <A>(
     const one = { path: url.pathname.replace("/api/v1/", ""), key: request.headers["x-api-key"], body }
     sent.push(one)
     const count = sent.filter(({ path }) => path === one.path).length
-    return Effect.succeed(HttpClientResponse.fromWeb(request, answer(one, count) ?? usual(one)))
+    const found = answer(one, count) ?? usual(one)
+    return found === "silence" ? Effect.never : Effect.succeed(HttpClientResponse.fromWeb(request, found))
   })
-  const result = await Effect.flatMap(TinkerClient, ({ createModel }) => createModel({ baseModel: "b", rank: 2 })).pipe(
-    Effect.flatMap(use),
+  const result = await Effect.flatMap(TinkerClient, (tinker) =>
+    Effect.flatMap(tinker.createModel({ baseModel: "b", rank: 2 }), (model) => use(model, tinker)),
+  ).pipe(
     Effect.scoped,
     Effect.provide(TinkerClient.layer({ baseUrl: "http://localhost:1", ...address })),
     Effect.match({
@@ -119,6 +122,33 @@ describe("the client of Tinker's protocol", () => {
     )
     assert.strictEqual(error?.reason, "uncertain")
     assert.include(error?.message, "answered 500")
+  })
+
+  it("gives up on requests that the server leaves unanswered, also on those that are not interrupted", async () => {
+    const arrived = Deferred.makeUnsafe<void>()
+    const { sent, value } = await using(
+      ({ path }) => {
+        if (path !== "optim_step") return undefined
+        Deferred.doneUnsafe(arrived, Effect.void)
+        return "silence"
+      },
+      (model, { giveUp }) =>
+        Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(step(model))
+          yield* Deferred.await(arrived)
+          const interrupting = yield* Effect.forkChild(Fiber.interrupt(fiber))
+          yield* giveUp
+          yield* Fiber.await(interrupting)
+          return yield* Effect.match(step(model), {
+            onFailure: ({ reason, message }) => [reason, message],
+            onSuccess: () => [],
+          })
+        }),
+    )
+    const problem = "http://localhost:1 left a request unanswered for too long"
+    assert.deepStrictEqual(value, ["uncertain", `the model m takes no more requests: ${problem}`])
+    // The model is not unloaded either: that would take just as long.
+    assert.strictEqual(sent.at(-1)?.path, "optim_step")
   })
 
   it("has typed errors without the key", async () => {

@@ -6,6 +6,8 @@ export interface FaultyProxy {
   readonly url: string
   /** The number of mistakes of each kind. */
   readonly mistakes: ReadonlyMap<string, number>
+  /** Leaves all requests unanswered from now on. */
+  readonly fallSilent: () => void
   readonly close: () => void
 }
 
@@ -22,6 +24,7 @@ const kinds = ["408", "429", "500", "503", "dropped", "lost", "twice", "gone"] a
 export const startFaultyProxy = async (target: string, seed: number, share: number): Promise<FaultyProxy> => {
   const random = stream(seed, "faults")
   const mistakes = new Map<string, number>()
+  let isSilent = false
   const forward = (message: IncomingMessage, body: Buffer) =>
     new Promise<{ readonly status: number; readonly type: string; readonly bytes: Buffer }>((resolve, reject) => {
       const { method = "POST", headers, url = "/" } = message
@@ -38,6 +41,7 @@ export const startFaultyProxy = async (target: string, seed: number, share: numb
     })
   const answer = async (message: IncomingMessage, response: ServerResponse) => {
     const body = await bodyOf(message)
+    if (isSilent) return
     const kind = random.uniform() < share ? kinds[Math.floor(random.uniform() * kinds.length)] : undefined
     const isFuture = message.url?.endsWith("/retrieve_future") === true
     // Only outcomes can be gone.
@@ -60,6 +64,7 @@ export const startFaultyProxy = async (target: string, seed: number, share: numb
   return {
     url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
     mistakes,
+    fallSilent: () => void (isSilent = true),
     close: () => {
       server.close()
       server.closeAllConnections()

@@ -10,6 +10,7 @@ import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { modelToSave, openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { TinkerDelays } from "../../../src/trainer/tinker/client/connection.ts"
+import { SecondsToSave } from "../../../src/trainer/tinker/remote/trainOnServer.ts"
 import { disk } from "../../run/store/disk.ts"
 import { runConfig, trained, validated } from "../smallTraining.ts"
 import { startFaultyProxy } from "./faultyProxy.ts"
@@ -121,6 +122,26 @@ const trainedOn = (server: { readonly url: string }, place: Parameters<typeof tr
   )
 
 const resultsDir = temporaryFolder()
+
+/** Interrupts a training after two updates, and returns its folder. A folder beside it has what a killed process leaves. */
+const interrupted = (server: { readonly url: string }, before: () => void) =>
+  Effect.gen(function* () {
+    const reached = yield* Deferred.make<void>()
+    let runDir = ""
+    const onEvent = (event: RunEvent) => {
+      if (event._tag !== "UpdateApplied" || event.update < 2) return
+      if (!existsSync(`${runDir}-killed`))
+        cpSync(runDir, `${runDir}-killed`, { recursive: true, verbatimSymlinks: true })
+      Deferred.doneUnsafe(reached, Effect.void)
+    }
+    const onOpen = (folder: string) => void (runDir = folder)
+    const fiber = yield* Effect.forkChild(trainedOn(server, { resultsDir, onOpen, onEvent }))
+    yield* Deferred.await(reached)
+    before()
+    yield* Fiber.interrupt(fiber)
+    return runDir
+  })
+
 const run = <A, E>(effect: Effect.Effect<A, E>) => Effect.runPromise(effect)
 
 describe("a training on a server of Tinker's protocol", () => {
@@ -168,25 +189,12 @@ describe("a training on a server of Tinker's protocol", () => {
     const server = await start(directory)
     const whole = await run(trainedOn(server, { resultsDir }))
     const expected = adapterOnServer(directory, whole.runDir)
-    const resume = await run(
-      Effect.gen(function* () {
-        const reached = yield* Deferred.make<void>()
-        let runDir = ""
-        const onEvent = (event: RunEvent) => {
-          if (event._tag !== "UpdateApplied" || event.update < 2) return
-          // A process that is killed now leaves these files.
-          if (!existsSync(`${runDir}-killed`))
-            cpSync(runDir, `${runDir}-killed`, { recursive: true, verbatimSymlinks: true })
-          Deferred.doneUnsafe(reached, Effect.void)
-        }
-        const onOpen = (folder: string) => void (runDir = folder)
-        const fiber = yield* Effect.forkChild(trainedOn(server, { resultsDir, onOpen, onEvent }))
-        yield* Deferred.await(reached)
-        yield* Fiber.interrupt(fiber)
-        return runDir
-      }),
-    )
-    for (const runDir of [resume, `${resume}-killed`]) {
+    const resume = await run(interrupted(server, () => undefined))
+    // A server that answers nothing any more cannot save: the checkpoint of the last step stays.
+    const proxy = await startFaultyProxy(server.url.replace("/api/v1", ""), 1, 0)
+    const unsaved = await run(Effect.provideService(interrupted(proxy, proxy.fallSilent), SecondsToSave, 0))
+    proxy.close()
+    for (const runDir of [resume, `${resume}-killed`, unsaved]) {
       const resumed = await run(trainedOn(server, { resultsDir, resume: runDir }))
       assert.strictEqual(resumed.steps, 4)
       assert.deepStrictEqual(samplesOf(runDir), samplesOf(whole.runDir))

@@ -21,7 +21,7 @@
  * const done = training.pipe(Effect.scoped, Effect.provide(layer))
  * ```
  */
-import { Context, Effect, Fiber, Layer, Schema, type Scope } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Schema, type Scope } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import { Capabilities, ModelCreated, SamplerOpened, SessionCreated } from "../wire/responses.ts"
 import type * as Requests from "../wire/requests.ts"
@@ -74,6 +74,8 @@ export class TinkerClient extends Context.Service<
     readonly samplerOf: (
       weights: { readonly baseModel: string } | { readonly path: string },
     ) => Effect.Effect<TinkerSampler, TinkerError>
+    /** Lets all requests fail, those that wait for an answer and all later ones, because the server takes too long. */
+    readonly giveUp: Effect.Effect<void>
   }
 >()("effect-rl/tinker/TinkerClient") {
   /** Connects with a server, and keeps a session on it until the scope closes. */
@@ -183,5 +185,11 @@ const make = Effect.fnUntraced(function* (address: TinkerAddress) {
       const opened = yield* call(connection, path, { type: path, ...body }, SamplerOpened)
       return makeSampler(connection, opened.sampling_session_id)
     }),
+    giveUp: Effect.asVoid(
+      Deferred.fail(
+        connection.gaveUp,
+        tinkerError("unavailable", `${connection.server.baseUrl.origin} left a request unanswered for too long`),
+      ),
+    ),
   })
 })

@@ -2,7 +2,7 @@
  * Sends requests to a server of Tinker's protocol, and sends each again after failures that may pass: no answer, time-outs, 408,
  * 429 and 5xx. All requests can be sent twice: their numbers tell the server that it knows them.
  */
-import { Clock, Context, Effect, Redacted, Schema } from "effect"
+import { Clock, Context, Deferred, Effect, Redacted, Schema } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
 import { oneLine, parsedJson } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -35,6 +35,8 @@ export interface TinkerAddress {
 export interface Connection {
   readonly server: Server
   readonly delays: ReadonlyArray<number>
+  /** Fails when the client gives up on the server. Then all requests fail. */
+  readonly gaveUp: Deferred.Deferred<never, TinkerError>
 }
 
 /** The environment variable of Tinker's own key, which is only sent to Tinker's own servers. */
@@ -69,7 +71,7 @@ export const connect = Effect.fnUntraced(function* ({
     timeoutS,
     maxAnswerBytes: maxAnswerMb * 1e6,
   }
-  return { server, delays: yield* TinkerDelays }
+  return { server, delays: yield* TinkerDelays, gaveUp: yield* Deferred.make<never, TinkerError>() }
 })
 
 const isFailure = Schema.is(RequestFailed)
@@ -150,25 +152,37 @@ const sendOnce = (connection: Connection, request: BytesRequest, expected: Expec
 /** The longest delay that a server can ask for, in seconds. */
 const longestDelay = 60
 
-/**
- * Sends a request until it is answered by 200 or an expected status. Fails if the server refuses it, or after the last attempt.
- */
-export const send = (
+/** Sends a request until it is answered by 200 or an expected status, or until an attempt fails for good. */
+const sendAgain = (
   connection: Connection,
   request: BytesRequest,
-  expected: Expected = [],
-  attempts = 0,
+  expected: Expected,
+  attempts: number,
 ): Effect.Effect<BytesAnswer, TinkerError> =>
   Effect.catch(sendOnce(connection, request, expected), ({ error, mayPass, seconds }) => {
     const delay = connection.delays[attempts]
     if (!mayPass || delay === undefined) return Effect.fail(error)
     const wait = Math.min(longestDelay, Math.max(delay, seconds ?? 0))
-    const again = Effect.andThen(Effect.sleep(`${wait} seconds`), send(connection, request, expected, attempts + 1))
+    const again = Effect.andThen(
+      Effect.sleep(`${wait} seconds`),
+      sendAgain(connection, request, expected, attempts + 1),
+    )
     // One failure is nothing to report, but a server that was never started would be waited for in silence.
     if (attempts !== 1) return again
     const rest = connection.delays.slice(attempts).reduce((sum, each) => sum + each, 0)
     return Effect.andThen(Effect.logWarning(`${error.message}; trying again for ${Math.ceil(rest)} seconds`), again)
   })
+
+/**
+ * Sends a request until it is answered by 200 or an expected status. Fails if the server refuses it, after the last attempt, or
+ * if the client gives up on the server: also where it cannot be interrupted.
+ */
+export const send = (
+  connection: Connection,
+  request: BytesRequest,
+  expected: Expected = [],
+): Effect.Effect<BytesAnswer, TinkerError> =>
+  Effect.raceFirst(Deferred.await(connection.gaveUp), sendAgain(connection, request, expected, 0))
 
 const encoded = (body: unknown): Uint8Array => utf8.encode(JSON.stringify(body))
 

@@ -83,6 +83,20 @@ const playingOnServer = Effect.fnUntraced(function* (
   return playing
 })
 
+/** The seconds in which the server must have answered after an interruption, so that the runs can be saved. */
+export const SecondsToSave = Context.Reference<number>("effect-rl/tinker/SecondsToSave", { defaultValue: () => 20 })
+
+/**
+ * Waits for an interruption. Some requests are not interrupted, so that each is counted once and all runs are saved; if the server
+ * does not answer them in time, this lets them fail. The last checkpoints then stay the newest ones.
+ */
+const givingUp = Effect.fnUntraced(function* ({ giveUp }: Pick<TinkerClient["Service"], "giveUp">) {
+  const scope = yield* Effect.scope
+  const seconds = yield* SecondsToSave
+  const later = Effect.andThen(Effect.sleep(`${seconds} seconds`), giveUp)
+  return yield* Effect.onInterrupt(Effect.never, () => Effect.forkIn(later, scope))
+})
+
 /** Connects with the server, and trains until all runs have ended. Saves all runs if it is interrupted. */
 export const trainOnServer = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
   const { settings, base } = prepared
@@ -103,5 +117,5 @@ export const trainOnServer = Effect.fnUntraced(function* (prepared: Prepared, st
     const trainerOf = (events: TrainerEvents) => makeServerTrainer({ ...events, serverRuns, shape: settings.trainer })
     yield* work(prepared, state, { playing, trainerOf })
   })
-  yield* Effect.raceFirst(Effect.provide(training, services), Deferred.await(lost))
+  yield* Effect.raceAllFirst([Effect.provide(training, services), Deferred.await(lost), givingUp(client)])
 }, Effect.scoped)

@@ -13,6 +13,9 @@ type Problem = readonly [key: string, problem: string]
 
 const withServer = "with trainer.type: tinker"
 
+/** How to train what a server cannot. */
+const otherwise = "to use one, train in this process (trainer.type: local)"
+
 const unless = (holds: boolean, key: string, problem: string): ReadonlyArray<Problem> => (holds ? [] : [[key, problem]])
 
 /** Returns the settings of a server that a trainer in this process has. */
@@ -116,14 +119,18 @@ export const serverRunProblems = (
     ...unless(
       !needsReference,
       objective.type === "dpo" ? "objective.type" : "objective.kl",
-      `expected ${objective.type === "dpo" ? "another objective" : "null"} ${withServer}, which has no reference model`,
+      `expected ${objective.type === "dpo" ? "another objective" : "null"} ${withServer}, which has no reference model; ${otherwise}`,
     ),
     ...unless(
       teacher === null || teacher.type === "server",
       "teacher.type",
       `expected server ${withServer}, whose weights are not in this process; found ${teacher?.type ?? "none"}`,
     ),
-    ...unless(critic === null, "critic", `expected null ${withServer}, whose hidden states are not in this process`),
+    ...unless(
+      critic === null,
+      "critic",
+      `expected null ${withServer}, whose hidden states are not in this process; ${otherwise}`,
+    ),
     ...unless(
       sampling.temperature === 1 || !isReinforced,
       "sampling.temperature",

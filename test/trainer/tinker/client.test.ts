@@ -175,8 +175,13 @@ describe("the client of Tinker's protocol", () => {
   })
 
   it("refuses answers whose numbers do not belong to the request", async () => {
-    const outputs = [[], [{ logprobs: { data: [Infinity], dtype: "float32", shape: [1] } }]]
-    const messages = ["expected logprobs of 1 examples, found 0", "example 0: expected finite logprobs"]
+    const outputOf = (number: number, dtype = "float32") => [{ logprobs: { data: [number], dtype, shape: [1] } }]
+    const outputs = [[], outputOf(Infinity), outputOf(-1, "x".repeat(2 ** 21))]
+    const messages = [
+      "expected logprobs of 1 examples, found 0",
+      "example 0: expected finite logprobs",
+      "sent more than",
+    ]
     for (const [at, loss_fn_outputs] of outputs.entries()) {
       const output = { loss_fn_output_type: "ArrayRecord", metrics: {}, loss_fn_outputs }
       const text = JSON.stringify(output).replace("null", "1e999")

@@ -25,13 +25,21 @@ import { Context, Deferred, Effect, Fiber, Layer, Schema, type Scope } from "eff
 import type * as HttpClient from "effect/http/HttpClient"
 import { Capabilities, ModelCreated, SamplerOpened, SessionCreated } from "../wire/responses.ts"
 import type * as Requests from "../wire/requests.ts"
-import { call, connect, type Connection, jsonRequest, quote, send, type TinkerAddress } from "./connection.ts"
+import {
+  call,
+  connect,
+  type Connection,
+  expecting,
+  jsonIn,
+  jsonRequest,
+  quote,
+  send,
+  type TinkerAddress,
+} from "./connection.ts"
 import { accept, decodesJson, outcomeOf, perform } from "./futures.ts"
 import { makeModel, type TinkerModel } from "./model.ts"
 import { makeSampler, type TinkerSampler } from "./sampler.ts"
 import { type TinkerError, tinkerError } from "./TinkerError.ts"
-import { parsedJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
 
 export type { TinkerAddress } from "./connection.ts"
 export type { AdamParams, LossData, TinkerModel } from "./model.ts"
@@ -111,15 +119,9 @@ const openSession = Effect.fnUntraced(function* (connection: Connection) {
 /** Lists the server's models. */
 const baseModelsOf = Effect.fnUntraced(function* (connection: Connection) {
   const request = { ...jsonRequest("get_server_capabilities", {}), method: "GET" as const }
-  const { bytes } = yield* send(connection, request)
-  const { supported_models } = yield* decodesJson(
-    connection,
-    request.path,
-    Capabilities,
-  )({
-    _tag: "Json",
-    value: parsedJson(utf8.decode(bytes)),
-  })
+  const { bytes } = yield* send(expecting(connection, 0), request)
+  const decode = decodesJson(connection, request.path, Capabilities)
+  const { supported_models } = yield* decode({ _tag: "Json", value: jsonIn(bytes) })
   return supported_models.flatMap(({ model_name: name, max_context_length: maxLength }): ReadonlyArray<BaseModelInfo> =>
     name === null || name === undefined ? [] : [{ name: quote(connection, name), maxLength: maxLength ?? null }],
   )

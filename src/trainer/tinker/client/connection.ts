@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Deferred, Effect, Redacted, Schema } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
-import { oneLine, parsedJson } from "../../../base/config/text.ts"
+import { jsonValue, oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import type { LmError } from "../../../agents/lm/LmError.ts"
 import { type BytesAnswer, type BytesRequest, requestBytes } from "../../../agents/lm/providers/httpBytes.ts"
@@ -28,7 +28,7 @@ export interface TinkerAddress {
   readonly apiKey?: Redacted.Redacted | null
   /** The time limit of an attempt in seconds. The server may hold an answer back for 45 seconds. @default 120 */
   readonly timeoutS?: number
-  /** The size limit of an answer in megabytes. @default 64 */
+  /** The size limit of an answer in megabytes. Answers to requests for few numbers have smaller limits. @default 64 */
   readonly maxAnswerMb?: number
 }
 
@@ -90,7 +90,27 @@ const quoted = (connection: Connection, body: unknown, text: string): string => 
   return quote(connection, found ?? detail ?? text)
 }
 
-const jsonIn = (bytes: Uint8Array): unknown => parsedJson(utf8.decode(bytes))
+/** The most lists and objects in an answer in JSON. */
+const mostLists = 2 ** 20
+
+/** Parses an answer in JSON; returns undefined for one that is not JSON, or that has too many lists. */
+export const jsonIn = (bytes: Uint8Array): unknown => {
+  try {
+    return jsonValue(utf8.decode(bytes), mostLists)
+  } catch {
+    return undefined
+  }
+}
+
+/** The most bytes of an answer besides its numbers, and the most bytes of a number in JSON. */
+const usualBytes = 2 ** 20
+const numberBytes = 32
+
+/** Limits the size of answers to what so many numbers need. */
+export const expecting = (connection: Connection, numbers: number): Connection => {
+  const maxAnswerBytes = Math.min(connection.server.maxAnswerBytes, usualBytes + numberBytes * numbers)
+  return { ...connection, server: { ...connection.server, maxAnswerBytes } }
+}
 
 /** Makes the error for an answer whose status is not 200. */
 export const refusalOf = (connection: Connection, path: string, { status, bytes }: BytesAnswer): TinkerError => {
@@ -217,6 +237,6 @@ export const call = <S extends Schema.Codec<unknown, unknown>>(
   body: unknown,
   schema: S,
 ): Effect.Effect<S["Type"], TinkerError> =>
-  Effect.flatMap(send(connection, jsonRequest(path, body)), ({ bytes }) =>
+  Effect.flatMap(send(expecting(connection, 0), jsonRequest(path, body)), ({ bytes }) =>
     decodeJson(connection, path, schema, jsonIn(bytes)),
   )

@@ -1,11 +1,19 @@
 /** Waits for the outcomes of requests that take long. */
 import { Effect, Schema } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
-import { parsedJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
 import type { BytesAnswer, BytesRequest } from "../../../agents/lm/providers/httpBytes.ts"
 import { RequestAccepted, RequestFailed } from "../wire/responses.ts"
-import { type Connection, decodeJson, failureOf, jsonRequest, malformed, refusalOf, send } from "./connection.ts"
+import {
+  type Connection,
+  decodeJson,
+  expecting,
+  failureOf,
+  jsonIn,
+  jsonRequest,
+  malformed,
+  refusalOf,
+  send,
+} from "./connection.ts"
 import type { TinkerError } from "./TinkerError.ts"
 
 /** A request that takes long. */
@@ -13,6 +21,8 @@ export interface LongRequest<A> {
   readonly request: BytesRequest
   /** Whether the outcome may be protobuf. */
   readonly protobuf: boolean
+  /** The most numbers in the outcome, which limit its size. @default 0 */
+  readonly numbers?: number
   readonly decode: (outcome: Outcome) => Effect.Effect<A, TinkerError>
 }
 
@@ -33,15 +43,15 @@ const isFailure = Schema.is(RequestFailed)
 /** Sends a request until the server has accepted it, and returns the id of its outcome. */
 export const accept = (connection: Connection, { request }: Pick<LongRequest<unknown>, "request">) =>
   Effect.gen(function* () {
-    const { bytes } = yield* send(connection, request)
-    const { request_id } = yield* decodeJson(connection, request.path, RequestAccepted, parsedJson(utf8.decode(bytes)))
+    const { bytes } = yield* send(expecting(connection, 0), request)
+    const { request_id } = yield* decodeJson(connection, request.path, RequestAccepted, jsonIn(bytes))
     return request_id
   })
 
 const outcomeIn = ({ bytes, headers }: BytesAnswer): Outcome =>
   /application\/x-protobuf/i.test(headers["content-type"] ?? "")
     ? { _tag: "Protobuf", bytes }
-    : { _tag: "Json", value: parsedJson(utf8.decode(bytes)) }
+    : { _tag: "Json", value: jsonIn(bytes) }
 
 /** Tells whether the server asks to ask again. */
 const isWaiting = ({ status }: BytesAnswer, outcome: Outcome): boolean =>
@@ -59,11 +69,12 @@ export const outcomeOf = <A>(
   Effect.gen(function* () {
     const { path } = long.request
     const types = long.protobuf ? "application/x-protobuf, application/json" : "application/json"
+    const limited = expecting(connection, long.numbers ?? 0)
     let id = acceptedId
     let resent = 0
     for (let tries = 0; ; tries++) {
       const asking = jsonRequest("retrieve_future", { request_id: id }, types)
-      const answer = yield* send(connection, asking, [408, 410])
+      const answer = yield* send(limited, asking, [408, 410])
       if (answer.status === 410) {
         if (resent === mostResent) return yield* refusalOf(connection, path, answer)
         resent++

@@ -137,7 +137,9 @@ const computeLoss = (state: ModelState, kind: "forward" | "forward_backward", as
     const problem = problemIn(output, asked)
     return problem === undefined ? output : yield* malformed(connection, kind, problem)
   })
-  return numbered(state, requestOf, { protobuf: true, decode })
+  // Servers may return a loss beside each log-probability, and a shape of each example.
+  const numbers = data.reduce((sum, { targets }) => sum + 2 * targets.length + 8, 0)
+  return numbered(state, requestOf, { protobuf: true, numbers, decode })
 }
 
 /** Sends a request in JSON, whose outcome is JSON. */

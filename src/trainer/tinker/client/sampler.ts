@@ -89,6 +89,8 @@ export const makeSampler = (connection: Connection, session: string): TinkerSamp
       const sequences = yield* perform(connection, {
         request: jsonRequest(path, { type: "sample", ...body }),
         protobuf: true,
+        // Each sample has tokens and log-probabilities.
+        numbers: samples * 2 * (maxTokens ?? Infinity),
         decode: (outcome) => sequencesIn(connection, outcome),
       })
       const problem = problemIn(sequences, request)

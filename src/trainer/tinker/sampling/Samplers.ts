@@ -152,7 +152,8 @@ export const makeSamplers = Effect.fnUntraced(function* (options: SamplersOption
   return {
     engine,
     base: { name: baseName, adapter: { row: new Float32Array(size), scaling: 0 } },
-    isLoaded: (place) => Effect.suspend(() => {
+    isLoaded: (place) =>
+      Effect.suspend(() => {
         const entry = loaded.get(addressOf(place))
         return entry === undefined ? Effect.succeed(false) : isCurrent(entry)
       }),

@@ -124,7 +124,11 @@ describe("a model in this process and behind HTTP", () => {
     eachWay({ script: () => "long answer" }, async (lm, way) => {
       const cut = await complete(lm, request("Hi", { ...base, maxOutputTokens: 4 }))
       assert.deepStrictEqual([cut.content, cut.finishReason], ["long", "length"], way)
-      const reasonOf = async (asked: LmRequest) => (await Effect.runPromise(Effect.flip(lm.complete(asked)))).reason
+      const reasonOf = async (asked: LmRequest) => {
+        const { reason, message } = await Effect.runPromise(Effect.flip(lm.complete(asked)))
+        assert.notMatch(message, /^(\S+): \1: /, "the model is named once")
+        return reason
+      }
       assert.strictEqual(await reasonOf(request("Hi", { model: "none" })), "rejected", way)
       assert.strictEqual(await reasonOf(request("refuse", base)), "rejected", way)
       assert.strictEqual(await reasonOf(request("backend fails", base)), "unavailable", way)

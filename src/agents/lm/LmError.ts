@@ -47,6 +47,10 @@ export const lmError = (
   more: Partial<Pick<LmError, "attempts" | "remedy" | "retryAfter" | "promptTooLong">> = {},
 ): LmError => new LmError({ model, reason, attempts: 0, message: `${model}: ${problem}`, ...more })
 
+/** Returns the message of an error without the name of its model at the beginning. */
+export const withoutModel = (model: string, message: string): string =>
+  message.startsWith(`${model}: `) ? message.slice(model.length + 2) : message
+
 /** Makes the error for an answer that a content filter withheld or cut short: such an answer must not be scored. */
 export const withheld = (model: string): LmError =>
   lmError(model, "refused", "a filter withheld the answer", { attempts: 1 })

@@ -14,7 +14,7 @@ import { joined } from "../../base/config/bytes.ts"
 import { innermostCause, oneLine, parsedJson, shortened } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import { type LmError, lmError } from "./LmError.ts"
+import { type LmError, lmError, withoutModel } from "./LmError.ts"
 import { type Retries, persistently } from "./middleware/retrying.ts"
 import { retryAfterOf } from "./providers/http.ts"
 import { withoutSecrets } from "./providers/keys.ts"
@@ -222,5 +222,4 @@ export const exchange = <A = ServerAnswer>(
   })
 
 /** Returns the message of an error without the name at its beginning. */
-export const withoutName = ({ name }: Site, { message }: LmError): string =>
-  message.startsWith(`${name}: `) ? message.slice(name.length + 2) : message
+export const withoutName = ({ name }: Site, { message }: LmError): string => withoutModel(name, message)

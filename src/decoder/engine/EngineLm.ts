@@ -23,7 +23,7 @@ import {
 } from "../inference/Engine.ts"
 import type { ChatMessage, Completion, LmRequest, TokenTrace, ToolSpec } from "../../agents/lm/Chat.ts"
 import { Lm } from "../../agents/lm/Lm.ts"
-import { type LmError, lmError } from "../../agents/lm/LmError.ts"
+import { type LmError, lmError, withoutModel } from "../../agents/lm/LmError.ts"
 import type { Provider } from "../../agents/lm/providers/Provider.ts"
 import { collect } from "../../agents/lm/toolFormats/ToolFormat.ts"
 import {
@@ -69,7 +69,7 @@ const temporary: ReadonlyArray<EngineError["reason"]> = ["backend", "closed"]
 const failure =
   (model: string) =>
   ({ reason, message }: EngineError): LmError =>
-    lmError(model, temporary.includes(reason) ? "unavailable" : "rejected", message, {
+    lmError(model, temporary.includes(reason) ? "unavailable" : "rejected", withoutModel(model, message), {
       attempts: 1,
       ...(reason === "promptTooLong" ? { promptTooLong: true } : {}),
     })

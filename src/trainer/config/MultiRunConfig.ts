@@ -109,7 +109,10 @@ const TrainerSettings = Schema.Struct({
    * prompts in a window, so a window that has room for a whole group saves computation.
    */
   width: withDefault(bounded("positions"), 256),
-  /** The number of tokens of a block, which all belong to one run; it divides `width`. */
+  /**
+   * The number of tokens of a block, which all belong to one run; it divides `width`. If it is left out and `width` is no
+   * multiple of 32, it is the largest number that divides both.
+   */
   block: withDefault(bounded("positions"), 32),
   /** Whether samples share the first tokens of their prompts in a window. With `type: tinker`, they never do. */
   sharePrompts: withDefault(Schema.Boolean, true),

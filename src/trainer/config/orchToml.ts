@@ -22,8 +22,6 @@ interface TrainerOfOne {
 const name = "orch"
 /** The number of tokens of a window if the file sets none: prime-rl's default. */
 const usualWidth = 2048
-/** The largest number of tokens of a block. */
-const largestBlock = 32
 
 /**
  * Reads the text of an `orch.toml`. Fails with a `ConfigError` if it is not one of prime-rl's, or has keys without an equal.
@@ -57,7 +55,6 @@ export const trainerOfOne = Effect.fnUntraced(function* (
   const trainer = {
     rows: 1,
     width,
-    ...(isWhole ? { block: commonDivisor(width, largestBlock) } : {}),
     lora: isAdapted ? given({ rank, alpha }) : null,
   }
   const settings = isWhole ? setIn(run, ["sampling", "max_tokens"], answerTokens(run, width)) : run
@@ -81,5 +78,3 @@ const placedIn = (key: string): string => {
 /** Leaves out the keys that have no value. */
 const given = (section: Plain): Plain =>
   Object.fromEntries(Object.entries(section).filter(([, value]) => value !== undefined))
-
-const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b))

@@ -103,6 +103,9 @@ const replacedBy: Readonly<Record<string, ReadonlyArray<string>>> = {
 const isReplaced = ({ replaced }: Translation, name: string): boolean =>
   replaced.some((key) => name === key || name.startsWith(`${key}.`))
 
+const hasKey = ({ document: { value } }: Translation, key: string): boolean =>
+  isPlain(value) && Object.hasOwn(value, key)
+
 /** Our sections that prime-rl's keys also fill. */
 const mixed: ReadonlySet<string> = new Set(["batch", "lora", "optimiser", "validation", "checkpoint"])
 
@@ -166,8 +169,10 @@ const apply = (state: Translation, path: ReadonlyArray<string>, rule: KeyRule, v
   const name = path.join(".")
   if ("ignored" in rule) return note(state, path, rule.ignored)
   // A section [validation_dataset] of ours replaces [eval], but says nothing of its interval.
-  if (isReplaced(state, name) && !("means" in rule && rule.means === "validation.every"))
-    return note(state, path, "the file has a key of ours in its place")
+  const isEvery = "means" in rule && rule.means === "validation.every"
+  if (isReplaced(state, name) && !isEvery) return note(state, path, "the file has a key of ours in its place")
+  if (isEvery && !hasKey(state, "validation_dataset"))
+    return note(state, path, "nothing is validated without a section [validation_dataset]")
   if (name === "val.interval" && valueIn(state, "eval", "interval") !== undefined)
     return note(state, path, "eval.interval says when a run is validated")
   if ("refused" in rule) {

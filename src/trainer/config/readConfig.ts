@@ -46,7 +46,7 @@ interface Unchecked {
 export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines, options }: Unchecked) {
   const { overrides, source, name } = options
   const { value, from } = yield* overridden(config, { lines, overrides, source, whole: withRuns })
-  const reading = decode(MultiRunConfig, { name, ...value }, from)
+  const reading = decode(MultiRunConfig, { name, ...withBlock(value) }, from)
   const written = isPlain(value["runs"]) ? value["runs"] : {}
   yield* checkAll(misspeltRuns(config, written).map(([key, problem]) => ConfigError.at(from, key, problem)))
   yield* checkAll([reading, ...Object.entries(written).map(([run, own]) => decodeRun(run, own, from))])
@@ -76,6 +76,20 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
   const encoded = yield* Effect.orDie(Schema.encodeEffect(MultiRunConfig)(placed))
   return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from, warnings: warnings.flat() }
 })
+
+/** The default of `trainer.block`. */
+const usualBlock = 32
+
+/** Without `trainer.block`, adds the default, or the largest number that divides both it and `trainer.width`. */
+const withBlock = (value: Plain): Plain => {
+  const { trainer } = value
+  if (!isPlain(trainer) || trainer["block"] !== undefined) return value
+  const { width } = trainer
+  const isWhole = typeof width === "number" && Number.isSafeInteger(width) && width > 0
+  return isWhole ? { ...value, trainer: { ...trainer, block: commonDivisor(width, usualBlock) } } : value
+}
+
+const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b))
 
 /**
  * Asks the service `Trust` whether the ranks may exchange gradients through the config's server, unless the server is on this
@@ -130,7 +144,11 @@ const trainerProblems = ({
   const unless = (holds: boolean, key: string, problem: string): ReadonlyArray<Problem> =>
     holds ? [] : [[key, problem]]
   return [
-    ...unless(width % block === 0, "trainer.block", `expected a divisor of trainer.width (${width}), found ${block}`),
+    ...unless(
+      width % block === 0,
+      "trainer.block",
+      `expected a divisor of trainer.width (${width}), found ${block}; leave it out to have one chosen`,
+    ),
     ...unless(
       lora !== null || maxRuns === 1,
       "trainer.max_runs",
@@ -153,7 +171,7 @@ const trainerProblems = ({
             "model.heads",
             `expected a divisor of half of model.hidden_size (${model.hiddenSize}), found ${model.heads}`,
           ),
-          ...sizeProblems(trainer, model),
+          ...sizeProblems(trainer, model, "model.max_positions"),
         ]
       : []),
   ]
@@ -164,17 +182,18 @@ const mostNumbers = 2 ** 29
 
 /**
  * Returns the settings of a trainer that do not fit the sizes of its model. For a model in a folder, it is called when the
- * folder is opened, because the config does not have the sizes.
+ * folder is opened, because the config does not have the sizes. `positionsKey` is the key with the model's positions.
  */
 export const sizeProblems = (
   { width, rows, lora }: Pick<MultiRunConfig["trainer"], "width" | "rows" | "lora">,
   { hiddenSize, maxPositions, ...kinds }: Pick<DecoderConfig, "hiddenSize" | "maxPositions" | "gated" | "experts">,
+  positionsKey = "max_position_embeddings in the config.json of model.path",
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   if (width > maxPositions)
     problems.push([
       "trainer.width",
-      `expected at most the model's ${maxPositions} positions (model.max_positions), found ${width}; make trainer.width smaller (seq_len in an orch.toml of prime-rl)`,
+      `expected at most the model's ${maxPositions} positions (${positionsKey}), found ${width}; make trainer.width smaller (seq_len in an orch.toml of prime-rl)`,
     ])
   if (lora !== null && lora.rank > hiddenSize)
     problems.push([

@@ -110,6 +110,10 @@ describe("prime-rl's orch.toml", () => {
     assert.deepInclude(config.sampling, { maxTokens: 128, stop: ["\n"] })
     assert.strictEqual(config.checkpoint.keep, 3)
     assert.lengthOf(notes, 1)
+    assert.match(
+      read("group_size = 4\n[eval]\ninterval = 5").notes.join(),
+      /:3: eval\.interval: left out: nothing is validated/,
+    )
     assert.deepInclude(read("group_size = 4").config.batch, { size: 128, groupSize: 4 })
   })
 
@@ -167,8 +171,7 @@ repetition_penalty = 1.1
   it("becomes a trainer with one run, whose keys have their lines", () => {
     const { value, places } = Effect.runSync(trainerOfOne(newest, "orch.toml"))
     assert.deepInclude(value, { kind: "multirun", model: { type: "folder", path: "models/small" } })
-    // A block divides the window.
-    assert.deepStrictEqual(value.trainer, { rows: 1, width: 1000, block: 8, lora: { rank: 4, alpha: 8 } })
+    assert.deepStrictEqual(value.trainer, { rows: 1, width: 1000, lora: { rank: 4, alpha: 8 } })
     assert.strictEqual(places.get("runs.orch.batch.size"), "orch.toml:3")
     assert.strictEqual(places.get("model.path"), "orch.toml:8")
     const own = Effect.runSync(

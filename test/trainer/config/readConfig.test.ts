@@ -174,7 +174,7 @@ describe("the config of a multi-run trainer", () => {
         [
           "width: 64",
           "width: 512",
-          "trainer.width: expected at most the model's 256 positions (model.max_positions), found 512",
+          "trainer.width: expected at most the model's 256 positions (max_position_embeddings in the config.json of model.path), found 512",
         ],
         ["rank: 2", "rank: 65", "trainer.lora.rank: expected at most the model's hidden size (64), beyond which"],
       ] as const) {
@@ -236,7 +236,10 @@ describe("the config of a multi-run trainer", () => {
   it("cuts answers off at the end of a window, if a run does not say how long they are, also when it is saved", () =>
     withFolder(async (folder) => {
       for (const sampling of ["", "sampling: { max_tokens: 128 }"]) {
-        const text = right.replace("sampling: { max_tokens: 2 }", sampling)
+        // A width that is no multiple of the usual block gets a smaller one.
+        const text = right
+          .replace("sampling: { max_tokens: 2 }", sampling)
+          .replace("width: 64\n  block: 16", "width: 60")
         assert.notStrictEqual(text, right)
         const { code, stderr } = await effect(["run", write(folder, "many.yaml", text), "--dry-run"])
         assert.strictEqual(code, 0, stderr)

@@ -13,7 +13,7 @@ import { canonical } from "../../../base/config/canonical.ts"
 import type { LmRequest } from "../Chat.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 import type { LmConfig } from "../LmConfig.ts"
-import { LmError, lmError } from "../LmError.ts"
+import { LmError, lmError, withoutModel } from "../LmError.ts"
 
 export type Retries = Pick<LmConfig, "maxRetries" | "startingDelay" | "backoffFactor" | "maxDelay" | "jitter">
 
@@ -119,7 +119,7 @@ export const retrying =
   })
 
 const exhausted = (model: string, attempts: number, last: LmError): LmError => {
-  const problem = last.message.startsWith(`${model}: `) ? last.message.slice(model.length + 2) : last.message
+  const problem = withoutModel(model, last.message)
   const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`
   return lmError(model, "exhausted", `no answer after ${times}; last failure: ${problem}`, { attempts })
 }

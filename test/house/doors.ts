@@ -52,6 +52,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "formats/prometheus.ts",
     "formats/protobuf.ts",
     "formats/recordLog.ts",
+    "formats/routedExperts.ts",
     "formats/safetensors.ts",
     "formats/sealedLine.ts",
     "formats/shards.ts",

@@ -1,5 +1,6 @@
 /** Defines the requests and answers of an engine. `Engine.ts` has the service. */
 import type { Effect, Stream } from "effect"
+import type { RoutedExperts } from "../../base/formats/routedExperts.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { EngineError } from "./EngineError.ts"
 import type { RequestedSampling } from "./Sampling.ts"
@@ -60,6 +61,11 @@ export interface Generated {
   readonly weights: WeightsUsed
   /** The log-probabilities of the prompt, if the request asked for them. */
   readonly promptLogprobs?: PromptLogprobs
+  /**
+   * The experts that the model chose for the tokens of the prompt and the answer, without the last one, which the model has not
+   * read; only if the engine was made with `routedExperts`. A trainer that replays them computes the same model.
+   */
+  readonly routedExperts?: RoutedExperts
 }
 
 /** An event of a stream. The texts of all events, joined, are the answer's text. */

@@ -18,6 +18,7 @@ import type { Vocabulary } from "../constrained/TokenMasks.ts"
 import type { Sequence } from "./PagedCache.ts"
 import type { Sampling } from "./Sampling.ts"
 import type { HiddenPool } from "./HiddenPool.ts"
+import type { StepModel } from "./StepModel.ts"
 import { makeStopSearch, type StopSearch } from "./stopStrings.ts"
 import type { Version } from "./Versions.ts"
 
@@ -41,6 +42,8 @@ interface JobOptions {
   readonly format?: FormatCursor | undefined
   /** Collects the hidden states of the prompt, if the request is for an embedding instead of an answer. */
   readonly pool?: HiddenPool | undefined
+  /** Returns the experts of the first tokens of a row of the cache, if the model keeps them. */
+  readonly routedExperts?: StepModel["routedExperts"] | undefined
   readonly onEvent?: ((event: GenerateEvent) => void) | undefined
   readonly onEnd: (exit: Exit.Exit<Generated, EngineError>) => void
 }
@@ -74,6 +77,7 @@ export class EngineJob {
   count = 0
   readingRow = 0
 
+  private readonly routedExperts: StepModel["routedExperts"] | undefined
   private readonly random: Stream
   /** The tokens that end the answer. */
   private readonly endIds: ReadonlyArray<number>
@@ -104,6 +108,7 @@ export class EngineJob {
     this.promptLength = options.promptIds.length
     this.promptLogprobs = options.sampling.promptLogprobs === null ? null : [null]
     this.pool = options.pool
+    this.routedExperts = options.routedExperts
     this.readLength = readLengthOf(options)
     this.known = this.readLength + 1
     this.format = options.format
@@ -210,6 +215,7 @@ export class EngineJob {
     const rest = decoded + (stops.found() === null ? stops.end() : "")
     this.text += rest
     const stop = stops.found()
+    const experts = this.row === -1 ? undefined : this.routedExperts?.(this.row, this.cached)
     const answer: Generated = {
       tokens: this.generated,
       text: this.text,
@@ -217,6 +223,7 @@ export class EngineJob {
       stopReason: endId ?? stop,
       weights,
       ...(this.promptLogprobs === null ? {} : { promptLogprobs: this.promptLogprobs }),
+      ...(experts === undefined ? {} : { routedExperts: experts }),
     }
     this.onEvent?.({ _tag: "Finished", text: rest, generated: answer })
     return answer

@@ -7,6 +7,7 @@
  */
 import type { Effect } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
+import type { RoutedExperts } from "../../base/formats/routedExperts.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { PageStore } from "./PagedCache.ts"
 
@@ -91,6 +92,8 @@ export interface StepModel extends PageStore {
   readonly fillRow: (row: number, pages: ReadonlyArray<number>, tokens: number) => void
   /** Exchanges the sequences of two rows of the cache. */
   readonly swapRows: (one: number, other: number) => void
+  /** Returns the experts of the first `tokens` tokens of a row; undefined if the model does not keep them. */
+  readonly routedExperts?: (row: number, tokens: number) => RoutedExperts | undefined
   /** The number of adapters that can be loaded at the same time. */
   readonly adapterSlots: number
   /** Returns why an adapter doesn't fit this model; undefined if it does. */

@@ -27,6 +27,7 @@ import {
   memoryProblemOf,
   type ModelLayout,
 } from "./modelLayout.ts"
+import { ExpertCache } from "./ExpertCache.ts"
 import { RowCache } from "./RowCache.ts"
 import type { EmbeddingProgram, GeneratingProgram, ReadingProgram, StepModel } from "./StepModel.ts"
 
@@ -61,15 +62,18 @@ const readSpec = (layout: ModelLayout, rows: number, { hidden }: { readonly hidd
       pages: layout.pagesPerRow,
       pageSize: layout.pageSize,
       cachePages: layout.pages + 1,
+      recordsExperts: layout.recordsExperts,
     }
     const { inputs, outputs } = cachedStep(layout.config, layout.weights, sizes, adapt)
     // No logits are needed here: only the last token of a prompt needs them, and a program that generates computes it.
-    return { inputs, outputs: { entries: outputs.entries, ...(hidden ? { hidden: outputs.hidden } : {}) } }
+    const { logits: _, hidden: states, ...others } = outputs
+    return { inputs, outputs: hidden ? { hidden: states, ...others } : others }
   })
 
 const generateSpec = (layout: ModelLayout, size: GeneratingSize): ProgramSpec =>
   specOf(layout, generateName(size), size.rows, (adapt) => {
-    const shape = { ...size, segments: layout.segments.slice(0, size.count) }
+    const { segments, recordsExperts } = layout
+    const shape = { ...size, segments: segments.slice(0, size.count), recordsExperts }
     const { inputs, outputs } = rowStep(layout.config, layout.weights, shape, adapt)
     return { inputs, outputs: { ...outputs } }
   })
@@ -90,6 +94,8 @@ interface CompiledModel {
   readonly cache: Float32Array
   /** The cache of the rows in which requests generate. */
   readonly rowCache: RowCache
+  /** The experts of the tokens in both caches; undefined if they are not kept. */
+  readonly experts: ExpertCache | undefined
 }
 
 /** Compiles the programs of a model. All of them share the cache of keys and values. */
@@ -112,6 +118,7 @@ const compileModel = Effect.fnUntraced(function* (layout: ModelLayout, specs: Re
     programs,
     cache: floats(programs[readName(reading[0])].feeds["cache"]),
     rowCache,
+    experts: layout.recordsExperts ? new ExpertCache(layout, generating[generating.length - 1].rows) : undefined,
   }
   return compiled
 })
@@ -122,7 +129,7 @@ const feedsOf = ({ slots }: ModelLayout, { feeds }: Program, rows: number) => ({
   adapters: slots === 0 ? new Int32Array(rows) : integers(feeds["slots"]),
 })
 
-const readingProgram = ({ layout, cache }: CompiledModel, rows: number, program: Program): ReadingProgram => {
+const readingProgram = ({ layout, cache, experts }: CompiledModel, rows: number, program: Program): ReadingProgram => {
   const { config, pageSize, pagesPerRow } = layout
   const entries = floats(program.results["entries"])
   const page = Int32Array.of(0)
@@ -138,6 +145,7 @@ const readingProgram = ({ layout, cache }: CompiledModel, rows: number, program:
       stored.count = count
       stored.length = offset
       storeEntries(config, { chunk: pageSize, pageSize }, stored)
+      experts?.writePage(index, offset, integers(program.results["experts"]), row * pageSize, count)
     },
   }
 }
@@ -147,7 +155,10 @@ const embeddingProgram = (compiled: CompiledModel, rows: number): EmbeddingProgr
   return { ...readingProgram(compiled, rows, program), hidden: floats(program.results["hidden"]) }
 }
 
-const generatingProgram = ({ layout, programs, rowCache }: CompiledModel, size: GeneratingSize): GeneratingProgram => {
+const generatingProgram = (
+  { layout, programs, rowCache, experts }: CompiledModel,
+  size: GeneratingSize,
+): GeneratingProgram => {
   const { segments } = layout
   const { rows, count, longRows } = size
   const program = programs[generateName(size)]
@@ -160,7 +171,10 @@ const generatingProgram = ({ layout, programs, rowCache }: CompiledModel, size: 
     feeds: feedsOf(layout, program, rows),
     logits: floats(program.results["logits"]),
     run: program.run,
-    store: (row, at) => rowCache.write(row, at, entries, row * (entries.length / rows)),
+    store: (row, at) => {
+      rowCache.write(row, at, entries, row * (entries.length / rows))
+      experts?.writeRow(row, at, integers(program.results["experts"]))
+    },
   }
 }
 
@@ -201,17 +215,27 @@ const pageFunctions = ({
   layout: { config, pageSize },
   cache,
   rowCache,
-}: CompiledModel): Pick<StepModel, "fillRow" | "clear" | "copy"> => {
+  experts,
+}: CompiledModel): Pick<StepModel, "fillRow" | "swapRows" | "clear" | "copy" | "routedExperts"> => {
   const pageNumbers = pageLength(config, pageSize)
   const lineNumbers = pageSize * config.headDim
   return {
-    fillRow: (row, indices, tokens) => rowCache.fill(row, { cache, pageSize }, indices, tokens),
+    fillRow: (row, indices, tokens) => {
+      rowCache.fill(row, { cache, pageSize }, indices, tokens)
+      experts?.fillRow(row, indices, tokens)
+    },
+    swapRows: (one, other) => {
+      rowCache.swap(one, other)
+      experts?.swap(one, other)
+    },
+    routedExperts: (row, tokens) => experts?.of(row, tokens),
     clear: (page) => void cache.fill(0, page * pageNumbers, (page + 1) * pageNumbers),
     copy: (from, to, tokens) => {
       for (let line = 0; line < pageNumbers; line += lineNumbers) {
         const start = from * pageNumbers + line
         cache.copyWithin(to * pageNumbers + line, start, start + tokens * config.headDim)
       }
+      experts?.copyPage(from, to, tokens)
     },
   }
 }
@@ -237,6 +261,8 @@ export const decoderModel = Effect.fnUntraced(function* (
   sizes: EngineSizes = {},
 ): Effect.fn.Return<StepModel, GraphError | BackendUnavailable | BackendError, Backend | Scope.Scope> {
   const chosen = sizesOf(config, sizes)
+  if (chosen.recordsExperts && config.experts === undefined)
+    return yield* programError("the engine", "routedExperts: expected false, because the model has no experts")
   const problem = memoryProblemOf(chosen, sizes.mostBytes)
   if (problem !== undefined) return yield* programError("the engine", problem)
   const layout = layoutOf(chosen)
@@ -255,7 +281,6 @@ export const decoderModel = Effect.fnUntraced(function* (
     embedding: embedding.map((rows) => embeddingProgram(compiled, rows)),
     hiddenSize: config.hiddenSize,
     ...pageFunctions(compiled),
-    swapRows: (one, other) => compiled.rowCache.swap(one, other),
     adapterSlots: slots,
     ...adapterFunctions(layout, first, specs[firstName]),
     weightsProblem: (values) => weightsProblem(layout, values),

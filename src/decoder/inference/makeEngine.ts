@@ -162,6 +162,7 @@ const submit = Effect.fnUntraced(function* (
     detokenizer: state.tokenizer,
     format,
     pool,
+    routedExperts: state.model.routedExperts,
     ...hooks,
   })
   scheduler.add(job)

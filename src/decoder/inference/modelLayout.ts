@@ -1,5 +1,6 @@
 /** Chooses the sizes of a model's programs and caches for the engine, within the memory limit. */
 import { type AdapterShape, type DecoderConfig, parametersOf, statesOf } from "../networks/Decoder.ts"
+import { expertsOfToken } from "./ExpertCache.ts"
 
 /** The sizes of an engine's programs and of its cache. */
 export interface EngineSizes {
@@ -13,6 +14,11 @@ export interface EngineSizes {
   readonly reading?: ReadonlyArray<number> | undefined
   /** Whether programs for embeddings are compiled, too, with the rows of `reading`; false by default. */
   readonly embeddings?: boolean | undefined
+  /**
+   * Whether answers have the experts that the model chose for each token (`Generated.routedExperts`), false by default. Only
+   * models with experts can have them.
+   */
+  readonly routedExperts?: boolean | undefined
   /** The largest number of tokens of a prompt and its answer together; by default the model's, up to 2048. */
   readonly maxLength?: number | undefined
   /** The number of tokens in a page of the cache of prompts, 16 by default. */
@@ -49,6 +55,8 @@ const defaults = {
 }
 
 const bytesOfNumber = 4
+/** The most bytes of the number of an expert. */
+const bytesOfExpert = 2
 
 /** The size of a program that generates: its rows, its segments, and the number of rows that have all segments. */
 export interface GeneratingSize {
@@ -74,6 +82,8 @@ interface ModelSizes {
   readonly reading: ReadonlyArray<number>
   /** The numbers of texts for which a program that reads for embeddings is compiled; empty without embeddings. */
   readonly embedding: ReadonlyArray<number>
+  /** Whether the experts of all tokens are kept. */
+  readonly recordsExperts: boolean
   /** The number of adapters that can be loaded at the same time. */
   readonly slots: number
   readonly shape: AdapterShape
@@ -110,6 +120,7 @@ export const sizesOf = (config: DecoderConfig, sizes: EngineSizes): ModelSizes =
     ),
     reading,
     embedding: sizes.embeddings === true ? reading : [],
+    recordsExperts: sizes.routedExperts === true,
     slots,
     shape,
   }
@@ -123,11 +134,12 @@ export const layoutOf = (sizes: ModelSizes): ModelLayout => {
 
 /** Returns why the caches and the adapters of a model need too much memory; undefined if they fit. */
 export const memoryProblemOf = (layout: ModelSizes, mostBytes = defaults.mostBytes): string | undefined => {
-  const { maxLength, pages, pageSize, slots, shape } = layout
+  const { maxLength, pages, pageSize, slots, shape, recordsExperts, config } = layout
   const rows = layout.generating.at(-1)?.rows ?? NaN
   const promptTokens = pages * pageSize
-  const { layers, keyValueHeads, headDim, hiddenSize, intermediateSize } = layout.config
-  const ofToken = 2 * layers * keyValueHeads * headDim * bytesOfNumber
+  const { layers, keyValueHeads, headDim, hiddenSize, intermediateSize } = config
+  const experts = recordsExperts ? expertsOfToken(config) * bytesOfExpert : 0
+  const ofToken = 2 * layers * keyValueHeads * headDim * bytesOfNumber + experts
   const caches = (rows * maxLength + promptTokens) * ofToken
   // Each matrix of an adapter has the rank on one side, and at most this size on the other.
   const widest = 2 * Math.max(hiddenSize, intermediateSize)

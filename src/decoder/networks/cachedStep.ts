@@ -31,6 +31,7 @@ import {
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../../rl/model/trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
+import { recordingRouting } from "./experts.ts"
 import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
 import { excluded } from "./packed.ts"
 import { capped, masksOf, turnsOf } from "./rope.ts"
@@ -47,6 +48,8 @@ export interface StepShape {
   readonly pageSize: number
   /** The number of pages in the cache. */
   readonly cachePages: number
+  /** Whether the step returns the experts that it chose; only for models with experts. By default it does not. */
+  readonly recordsExperts?: boolean
 }
 
 /** The tensors of a cached step. The result of one sequence does not depend on the other sequences in the step. */
@@ -71,6 +74,8 @@ export interface CachedStep {
     readonly hidden: Tensor
     /** The keys and values of the new tokens, [sequences, chunk, layers · 2, keyValueHeads · headDim]. */
     readonly entries: Tensor
+    /** The experts of the new tokens, i32 [sequences, chunk, layers · perToken], if the step records them. */
+    readonly experts?: Tensor
   }
 }
 
@@ -98,7 +103,8 @@ const iota = (count: number): Int32Array => Int32Array.from({ length: count }, (
  * ```
  */
 export const cachedStep = (config: DecoderConfig, weights: Weights, shape: StepShape, adapt?: Adapt): CachedStep => {
-  const { sequences, chunk } = shape
+  const { sequences, chunk, recordsExperts = false } = shape
+  const recording = recordsExperts ? recordingRouting() : undefined
   const tokens = input("tokens", [sequences, chunk], "i32")
   const lengths = input("lengths", [sequences], "i32")
   const pages = input("pages", [sequences, shape.pages], "i32")
@@ -111,6 +117,7 @@ export const cachedStep = (config: DecoderConfig, weights: Weights, shape: StepS
     positions: () => reshape(positions, [-1]),
     attend,
     adapt,
+    routing: recording?.routing,
   })
   const logits = reshape(logitsOf(config, weights, hidden), [sequences, chunk, config.vocabSize])
   return {
@@ -119,6 +126,7 @@ export const cachedStep = (config: DecoderConfig, weights: Weights, shape: StepS
       logits,
       hidden: reshape(hidden, [sequences, chunk, config.hiddenSize]),
       entries: concat(entries, 2),
+      ...(recording === undefined ? {} : { experts: reshape(recording.all(), [sequences, chunk, -1]) }),
     },
   }
 }

@@ -3,7 +3,7 @@ import { add, gather, gelu, layerNorm, matmul, minimum, mul, reshape, rmsNorm, s
 import { sizeOf, type Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../../rl/model/trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
-import { expertOutputs } from "./experts.ts"
+import { expertOutputs, type Routing } from "./experts.ts"
 import {
   embeddingName,
   finalNormName,
@@ -35,6 +35,8 @@ interface Transformer {
   readonly positions: () => Tensor
   readonly attend: Attend
   readonly adapt?: Adapt | undefined
+  /** Replays or records the choices of the routers; only for models with experts. */
+  readonly routing?: Routing | undefined
 }
 
 /** Computes the hidden states of tokens after the last norm, [tokens, hiddenSize]. */

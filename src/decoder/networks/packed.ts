@@ -50,14 +50,30 @@ export interface PackedInputs {
    * that position attend to it. It is 0 for padding, to which no token attends.
    */
   readonly ends: Tensor
+  /**
+   * The experts of each token in each layer, [rows, width, layers, perToken], which the program uses instead of those that its
+   * routers would choose (router replay). They are −1 for a token whose experts the routers choose. Without this input, they
+   * choose all.
+   */
+  readonly experts?: Tensor
 }
 
-/** Makes the inputs of a packed program: `tokens`, `positions`, `contexts` and `ends`. */
-export const packedInputs = (rows: number, width: number): PackedInputs => ({
+/**
+ * Makes the inputs of a packed program: `tokens`, `positions`, `contexts` and `ends`. With a config of a model with experts as
+ * `replayed`, it also makes `experts`.
+ */
+export const packedInputs = (
+  rows: number,
+  width: number,
+  replayed?: Pick<DecoderConfig, "layers" | "experts">,
+): PackedInputs => ({
   tokens: input("tokens", [rows, width], "i32"),
   positions: input("positions", [rows, width], "i32"),
   contexts: input("contexts", [rows, width], "i32"),
   ends: input("ends", [rows, width], "i32"),
+  ...(replayed?.experts === undefined
+    ? {}
+    : { experts: input("experts", [rows, width, replayed.layers, replayed.experts.perToken], "i32") }),
 })
 
 /** The score of an excluded token. It is low enough for an attention of exactly zero, but cannot cause an infinity or NaN. */
@@ -75,7 +91,7 @@ export const excluded = -1e9
  * ```
  */
 export const hiddenStates = (config: DecoderConfig, weights: Weights, inputs: PackedInputs, adapt?: Adapt): Tensor => {
-  const { tokens, positions, ends } = inputs
+  const { tokens, positions, ends, experts } = inputs
   if (tokens.shape.length !== 2) fail("hiddenStates", "expected tokens [rows, width]", tokens)
   if (![positions, ends].every(({ shape }) => sameShape(shape, tokens.shape)))
     fail("hiddenStates", "expected tokens, positions and ends of one shape", tokens, positions, ends)
@@ -87,8 +103,15 @@ export const hiddenStates = (config: DecoderConfig, weights: Weights, inputs: Pa
     positions: () => reshape(positions, [-1]),
     attend,
     adapt,
+    routing: experts === undefined ? undefined : { replayed: (layer) => expertsOfLayer(experts, layer) },
   })
   return reshape(hidden, [...tokens.shape, config.hiddenSize])
+}
+
+/** Returns the experts of all tokens in a layer, [rows · width, perToken]. */
+const expertsOfLayer = (experts: Tensor, layer: number): Tensor => {
+  const [rows, width, , perToken] = experts.shape
+  return reshape(slice(experts, [0, 0, layer, 0], [rows, width, 1, perToken]), [rows * width, perToken])
 }
 
 /** Computes the logits [rows, width, vocabSize] of the token after each token. */

@@ -26,6 +26,7 @@ import {
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../../rl/model/trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
+import { recordingRouting } from "./experts.ts"
 import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
 import { excluded } from "./packed.ts"
 import { capped, masksOf, turnsOf } from "./rope.ts"
@@ -41,6 +42,8 @@ export interface RowShape {
    * default all rows have all segments.
    */
   readonly longRows?: number
+  /** Whether the step returns the experts that it chose; only for models with experts. By default it does not. */
+  readonly recordsExperts?: boolean
 }
 
 /** The tensors of a step over rows. The result of a row does not depend on the other rows. */
@@ -60,6 +63,8 @@ export interface RowStep {
     readonly logits: Tensor
     /** The keys and values of the new tokens, [rows, layers · 2, keyValueHeads · headDim]. */
     readonly entries: Tensor
+    /** The experts of the new tokens, i32 [rows, layers · perToken], if the step records them. */
+    readonly experts?: Tensor
   }
 }
 
@@ -79,7 +84,8 @@ export const cacheInput = (part: "keys" | "values", layer: number, segment: numb
  * ```
  */
 export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape, adapt?: Adapt): RowStep => {
-  const { rows, segments, longRows = rows } = shape
+  const { rows, segments, longRows = rows, recordsExperts = false } = shape
+  const recording = recordsExperts ? recordingRouting() : undefined
   const room = segments.reduce((sum, length) => sum + length, 0)
   const { heads, keyValueHeads, headDim } = config
   const group = heads / keyValueHeads
@@ -147,6 +153,8 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
         : concat([inAll, slice(inFirst, [longRows, 0, 0, 0], [rows - longRows, ...inFirst.shape.slice(1)])])
     return reshape(mixed, [rows, heads * headDim])
   }
-  const hidden = transformer({ config, weights, tokens, positions: () => lengths, attend, adapt })
-  return { inputs, outputs: { logits: logitsOf(config, weights, hidden), entries: concat(entries, 1) } }
+  const routing = recording?.routing
+  const hidden = transformer({ config, weights, tokens, positions: () => lengths, attend, adapt, routing })
+  const experts = recording === undefined ? {} : { experts: recording.all() }
+  return { inputs, outputs: { logits: logitsOf(config, weights, hidden), entries: concat(entries, 1), ...experts } }
 }

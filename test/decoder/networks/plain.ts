@@ -83,13 +83,23 @@ const rotated = (rope: DecoderConfig["rope"] | null, head: Vector, position: num
   })
 }
 
+/** Returns the experts that a layer uses for a token, instead of those that its router would choose. */
+type ForcedExperts = (layer: number, token: number) => ReadonlyArray<number> | undefined
+
 /** Computes the experts of a layer one by one, each for the tokens whose router chose it. */
-const expertOutput = (config: DecoderConfig, weights: Arrays, name: string, x: Vector): Vector => {
+const expertOutput = (
+  config: DecoderConfig,
+  weights: Arrays,
+  name: string,
+  x: Vector,
+  forced: ReadonlyArray<number> | undefined,
+): Vector => {
   const { count = 0, perToken = 0, units = 0, normalised: isNormalised = false } = config.experts ?? {}
   const shares = softmax(times(weights[`${name}.gate.weight`], x))
-  const chosen = Array.from(shares.keys())
+  const best = Array.from(shares.keys())
     .sort((a, b) => shares[b] - shares[a] || a - b)
     .slice(0, perToken)
+  const chosen = forced ?? best
   const total = isNormalised ? chosen.reduce((sum, expert) => sum + shares[expert], 0) : 1
   const [gate, up, down] = ["gate", "up", "down"].map((part) => weights[`${name}.experts.${part}_proj.weight`])
   const rowsOf = ({ shape, data }: PlainArray, expert: number): PlainArray => ({
@@ -115,6 +125,7 @@ export const plainLogits = (
   weights: Arrays,
   tokens: ReadonlyArray<number>,
   adapter?: PlainAdapter,
+  forced: ForcedExperts = () => undefined,
 ): ReadonlyArray<Vector> => {
   const { hiddenSize, heads, keyValueHeads, headDim, normPlaces = "before" } = config
   const linear = (name: string, x: Vector): Vector => {
@@ -158,9 +169,9 @@ export const plainLogits = (
       return linear(`model.layers.${layer}.self_attn.o_proj`, mixed.flat())
     })
   }
-  const fed = (layer: number, x: Vector): Vector => {
+  const fed = (layer: number, x: Vector, at: number): Vector => {
     const name = `model.layers.${layer}.mlp`
-    if (config.experts !== undefined) return expertOutput(config, weights, name, x)
+    if (config.experts !== undefined) return expertOutput(config, weights, name, x, forced(layer, at))
     const up = linear(`${name}.up_proj`, x)
     const gate = config.gated === false ? undefined : linear(`${name}.gate_proj`, x)
     const hidden = up.map((value, unit) =>
@@ -190,7 +201,7 @@ export const plainLogits = (
     const feedForward = normPlaces === "both" ? "pre_feedforward" : "post_attention"
     states = added(states, { before: name("input"), after: name("post_attention") }, (inner) => attended(layer, inner))
     states = added(states, { before: name(feedForward), after: name("post_feedforward") }, (inner) =>
-      inner.map((x) => fed(layer, x)),
+      inner.map((x, at) => fed(layer, x, at)),
     )
   }
   const head = weights[config.tiedEmbeddings ? "model.embed_tokens.weight" : "lm_head.weight"]

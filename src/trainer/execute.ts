@@ -20,6 +20,7 @@ import type { RunSpec } from "../run/RunSpec.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStore } from "../run/store/RunStore.ts"
 import { type BaseModel, modelToSave } from "./baseModel.ts"
+import { replayedExperts } from "./batches/routerReplay.ts"
 import { readEnding, resultOf } from "./ending.ts"
 import { checkEngine, startEngine } from "./engine/startEngine.ts"
 import * as Layout from "./Layout.ts"
@@ -157,7 +158,7 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
     makeTrainer({
       ...events,
       model,
-      shape: settings.trainer,
+      shape: { ...settings.trainer, replayed: replayedExperts(settings.trainer, base.decoder) },
       seed: settings.seed,
       ranks: settings.trainer.ranks,
       rankDeadline: Duration.seconds(settings.trainer.rankDeadline),

@@ -13,6 +13,7 @@
  * ```
  */
 import { Schema } from "effect"
+import { EncodedExperts } from "../../base/formats/routedExperts.ts"
 
 /**
  * A call of a tool that the model requests. `arguments` is the text that the model wrote, which is not always valid
@@ -100,6 +101,11 @@ export const TokenTrace = Schema.Struct({
       step: Schema.Int,
     }),
   ),
+  /**
+   * The experts that the model chose for the tokens of the prompt and the completion, without the last one, which it has not
+   * read. Only a trainer that replays them asks its model for them.
+   */
+  routedExperts: Schema.optionalKey(EncodedExperts),
 })
 export type TokenTrace = typeof TokenTrace.Type
 

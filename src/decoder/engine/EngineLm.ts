@@ -14,6 +14,7 @@
  * `decoder:FOLDER`, if the service `Decoders` is provided.
  */
 import { Effect, Layer } from "effect"
+import { encodeExperts } from "../../base/formats/routedExperts.ts"
 import {
   Engine,
   type EngineError,
@@ -85,6 +86,7 @@ const traceOf = (tokens: ModelTokens, promptIds: ReadonlyArray<number>, generate
     logprobs: generated.tokens.map(({ logprob }) => logprob),
     texts: generated.tokens.map(({ id }) => decoder.decode(tokens.bytesOf(id), streamed)),
     weights: { model: generated.weights.model, step: generated.weights.step },
+    ...(generated.routedExperts === undefined ? {} : { routedExperts: encodeExperts(generated.routedExperts) }),
   }
 }
 

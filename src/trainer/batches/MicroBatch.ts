@@ -15,6 +15,7 @@
  * microBatch.loraNumTokens // the number of tokens of each adapter; their sum is 2 × 512
  * ```
  */
+import { expertsOfToken, type ReplayedExperts } from "./routerReplay.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 
 export interface MicroBatchShape {
@@ -26,6 +27,8 @@ export interface MicroBatchShape {
   readonly block: number
   /** The number of runs that can be trained at the same time, each with its own adapter. */
   readonly maxRuns: number
+  /** The sizes of the model's experts, if its routers are replayed. */
+  readonly replayed?: ReplayedExperts | undefined
 }
 
 /** The inputs of a training program. Each array of tokens has `rows × width` numbers, window after window. */
@@ -52,6 +55,11 @@ export interface MicroBatch {
   /** The factor of the token in the loss; 0 where the mask is 0. */
   readonly weights: Float32Array
   /**
+   * The experts of each token in each layer, if routers are replayed: [tokens, layers, perToken], with −1 for a token without
+   * a record. Otherwise it is empty.
+   */
+  readonly experts: Int32Array
+  /**
    * The number of tokens of each adapter, including padding, in the order of the tokens. The numbers are multiples of `block`
    * if each run's first sample begins at one, as `placeInWindows` ensures; `fill` does not check it.
    */
@@ -72,6 +80,7 @@ export const arrayNames = [
   "advantages",
   "temperatures",
   "weights",
+  "experts",
   "loraNumTokens",
 ] as const satisfies ReadonlyArray<keyof MicroBatch>
 
@@ -96,7 +105,7 @@ export interface PlacedSample {
 }
 
 /** Makes the arrays of a micro-batch, which holds only padding of adapter 0 until it is filled. */
-export const makeMicroBatch = ({ rows, width, maxRuns }: MicroBatchShape): MicroBatch => {
+export const makeMicroBatch = ({ rows, width, maxRuns, replayed }: MicroBatchShape): MicroBatch => {
   const size = rows * width
   const microBatch: MicroBatch = {
     rows,
@@ -111,6 +120,7 @@ export const makeMicroBatch = ({ rows, width, maxRuns }: MicroBatchShape): Micro
     advantages: new Float32Array(size),
     temperatures: new Float32Array(size),
     weights: new Float32Array(size),
+    experts: new Int32Array(size * expertsOfToken(replayed)),
     loraNumTokens: new Int32Array(maxRuns),
     sequenceCount: 0,
   }
@@ -135,7 +145,7 @@ export const fill = (
   { adapterBefore, padId }: Padding,
 ): number => {
   const { width, tokens, positions, contexts, ends, sequences, mask, logprobs, advantages } = microBatch
-  const { temperatures, weights, loraNumTokens } = microBatch
+  const { temperatures, weights, experts, loraNumTokens } = microBatch
   tokens.fill(padId)
   positions.fill(0)
   contexts.fill(-1)
@@ -146,6 +156,8 @@ export const fill = (
   advantages.fill(0)
   temperatures.fill(1)
   weights.fill(0)
+  experts.fill(-1)
+  const expertsPerToken = experts.length / tokens.length
   loraNumTokens.fill(0)
   let adapter = placed.length === 0 ? adapterBefore : placed[0].run
   // The index of the current adapter's first token.
@@ -179,6 +191,10 @@ export const fill = (
       weights[at] = sample.mask[position] * weight
     }
     for (let position = 0; position < length; position++) ends[indices[position]] = end
+    if (expertsPerToken > 0 && sample.routedExperts !== undefined) {
+      const { ids } = sample.routedExperts
+      experts.set(ids.subarray(shared * expertsPerToken), first * expertsPerToken)
+    }
   }
   loraNumTokens[adapter] += tokens.length - begin
   microBatch.sequenceCount = placed.length

@@ -13,7 +13,9 @@
 import { Effect } from "effect"
 import type { Sample } from "../../agents/episode/samples/Sample.ts"
 import { shortened } from "../../base/config/text.ts"
+import { decodeExperts, type RoutedExperts } from "../../base/formats/routedExperts.ts"
 import { TrainerError } from "../TrainerError.ts"
+import { expertsProblem, type ReplayedExperts } from "./routerReplay.ts"
 
 /** A sequence of tokens to learn from. All four arrays have the same length. */
 export interface TrainingSample {
@@ -35,6 +37,11 @@ export interface TrainingSample {
    * group of its own. Only the normalisation `group_mean` depends on it.
    */
   readonly group?: number
+  /**
+   * The experts that the sampling model chose for the tokens, or for all except the last one. Without them, the routers of the
+   * trained model choose.
+   */
+  readonly routedExperts?: RoutedExperts
 }
 
 /** The run and the step of a sample, for messages. */
@@ -49,6 +56,8 @@ export interface SampleLimits {
   readonly vocabSize: number
   /** The largest number of tokens of a sample: the width of a window. */
   readonly width: number
+  /** The sizes of the model's experts, if its routers are replayed. Otherwise the experts of samples are not used. */
+  readonly replayed?: ReplayedExperts | undefined
 }
 
 interface Problem {
@@ -79,8 +88,11 @@ export const refuseTooLong = (
 }
 
 /** Returns the first rule that a sample breaks; undefined if it breaks none. */
-export const problemOf = (sample: TrainingSample, { vocabSize, width }: SampleLimits): Problem | undefined => {
-  const { tokens, mask, logprobs, advantages, temperature, group } = sample
+export const problemOf = (
+  sample: TrainingSample,
+  { vocabSize, width, replayed }: SampleLimits,
+): Problem | undefined => {
+  const { tokens, mask, logprobs, advantages, temperature, group, routedExperts } = sample
   const { length } = tokens
   if (length === 0) return { key: "tokens", expected: "at least one token", found: "none" }
   const long = tooLong(length, width)
@@ -105,6 +117,10 @@ export const problemOf = (sample: TrainingSample, { vocabSize, width }: SampleLi
     if (!Number.isFinite(advantages[at])) {
       return { key: `advantages[${at}]`, expected: finiteNumber, found: `${advantages[at]}` }
     }
+  }
+  if (routedExperts !== undefined && replayed !== undefined) {
+    const problem = expertsProblem(routedExperts, length, replayed)
+    if (problem !== undefined) return problem
   }
   if (group !== undefined && !(Number.isInteger(group) && group >= 0)) {
     return { key: "group", expected: "a whole number from 0", found: `${group}` }
@@ -147,6 +163,8 @@ export interface ConversionOptions extends SamplePlace {
    * losses that do not use them, such as the one of supervised fine-tuning.
    */
   readonly logprobs?: "required" | "unused"
+  /** Whether a sample without the experts of its tokens fails, because they are replayed. By default it does not. */
+  readonly needsExperts?: boolean
 }
 
 /**
@@ -156,11 +174,15 @@ export interface ConversionOptions extends SamplePlace {
 export const fromSample = (sample: Sample, options: ConversionOptions): Effect.Effect<TrainingSample, TrainerError> =>
   Effect.suspend(() => {
     const { id, inputIds, actionMask, logprobs, credit, weight } = sample
+    const experts = sample.routedExperts && decodeExperts(sample.routedExperts)
     const fail = (key: string, expected: string, found: string) =>
       Effect.fail(invalid(options, id, { key, expected, found }))
     if (logprobs === null && options.logprobs !== "unused") {
       return fail("logprobs", "a log-probability for each token", "none")
     }
+    if (typeof experts === "string") return fail("routed_experts", "a record of experts", experts)
+    if (experts === undefined && options.needsExperts === true)
+      return fail("routed_experts", "the experts of each token, which trainer.enable_router_replay needs", "none")
     // An Int32Array would turn such a number into another token.
     const wrong = inputIds.findIndex((token) => !Number.isInteger(token) || token < 0 || token > 0x7fffffff)
     if (wrong >= 0) return fail(`tokens[${wrong}]`, "a token id", `${inputIds[wrong]}`)
@@ -172,5 +194,6 @@ export const fromSample = (sample: Sample, options: ConversionOptions): Effect.E
       logprobs: logprobs === null ? new Float32Array(inputIds.length) : Float32Array.from(logprobs),
       advantages: Float32Array.from(advantages),
       temperature: options.temperature,
+      ...(experts === undefined ? {} : { routedExperts: experts }),
     })
   })

@@ -93,6 +93,7 @@ export const decodeTurn = (bytes: Uint8Array): Turn | undefined => {
     advantages: dataOf("advantages", Float32Array),
     temperatures: dataOf("temperatures", Float32Array),
     weights: dataOf("weights", Float32Array),
+    experts: dataOf("experts", Int32Array),
     loraNumTokens: dataOf("loraNumTokens", Int32Array),
   }
   return { number, microBatch, shares }

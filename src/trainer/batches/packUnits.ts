@@ -67,11 +67,12 @@ interface Taken extends Unit {
 const itemOf = (
   run: number,
   sample: TrainingSample,
-  { sharePrompts = true }: Pick<PackerOptions, "sharePrompts">,
+  { sharePrompts = true, replayed }: Pick<PackerOptions, "sharePrompts" | "replayed">,
 ): Item => ({
   run,
   tokens: sample.tokens,
   prompt: sharePrompts ? promptLengthOf(sample) : 0,
+  experts: replayed === undefined ? undefined : sample.routedExperts,
 })
 
 /** Groups items into lists, one list for each window. */

@@ -1,8 +1,10 @@
 /**
  * Writes and reads the samples of one step of a run: the folder `rollouts/step_N`, by which an orchestrator hands them to the
  * trainer. `samples.safetensors` holds the samples one after another in flat arrays, with the `offsets` at which each sample
- * begins and, where samples are compared in groups, the numbers of their `groups`; `batch.json` holds their ids, and the digest of the arrays, by which damage is detected. `report.json` has the
- * metrics of the sampling, and transcripts.
+ * begins and, where samples are compared in groups, the numbers of their `groups`; for router replay also `routed_experts`,
+ * [tokens, layers, experts of a token], and the number of these tokens of each sample in `routed_tokens`. `batch.json` holds
+ * their ids, and the digest of the arrays, by which damage is detected. `report.json` has the metrics of the sampling, and
+ * transcripts.
  *
  * @example
  * ```ts
@@ -24,6 +26,7 @@ import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
 import { encodeStepReport, type StepReport } from "../records/reports.ts"
 import { isStable, removeNewer, stepsIn, writeStep } from "../runs/stepFolders.ts"
 import type { StepBatch } from "./Packer.ts"
+import { expertsOf, expertTensors, unequalExperts } from "./expertTensors.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
 import { TrainerError } from "../TrainerError.ts"
@@ -75,7 +78,10 @@ const encodeSamples = (samples: ReadonlyArray<TrainingSample>): Uint8Array => {
   const isGrouped = samples.some(({ group }) => group !== undefined)
   const groups = isGrouped ? { groups: Int32Array.from(samples, ({ group = ungrouped }) => group) } : {}
   const arrays = Object.entries({ ...flat, offsets, temperatures, ...groups })
-  return Safetensors.encode(Object.fromEntries(arrays.map(([name, data]) => [name, { shape: [data.length], data }])))
+  return Safetensors.encode({
+    ...Object.fromEntries(arrays.map(([name, data]) => [name, { shape: [data.length], data }])),
+    ...expertTensors(samples),
+  })
 }
 
 /** Returns a message if the arrays of a sample differ in length, because the file could not represent them. */
@@ -86,7 +92,7 @@ const unequal = (samples: ReadonlyArray<TrainingSample>): string | undefined => 
       if (expected !== found) return `sample ${sample.id}: ${name}: expected ${expected} numbers, found ${found}`
     }
   }
-  return undefined
+  return unequalExperts(samples)
 }
 
 /**
@@ -221,6 +227,8 @@ const samplesOf = (
   }
   const [tokenData, maskData] = [tokens.data, mask.data]
   const [logprobData, advantageData, temperatureData] = [logprobs.data, advantages.data, temperatures.data]
+  const experts = expertsOf(tensors, ids.length)
+  if (typeof experts === "string") return experts
   return ids.map((id, at) => {
     const [from, to] = [bounds[at], bounds[at + 1]]
     return {
@@ -231,6 +239,7 @@ const samplesOf = (
       advantages: advantageData.subarray(from, to),
       temperature: temperatureData[at],
       ...(groups[at] === ungrouped ? {} : { group: groups[at] }),
+      ...(experts[at] === undefined ? {} : { routedExperts: experts[at] }),
     }
   })
 }

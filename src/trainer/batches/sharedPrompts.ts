@@ -1,6 +1,7 @@
 /**
  * Arranges the samples of one window so that prompt tokens which several samples have in common, such as the prompt of a
- * group, are stored once. Only tokens of prompts are shared, never tokens that a sample learns from.
+ * group, are stored once. Only tokens of prompts are shared, never tokens that a sample learns from. If routers are replayed,
+ * shared tokens also have the same experts.
  *
  * The samples are sorted by their prompts. So a sample has no more first tokens in common with any earlier sample than with
  * the one directly before it.
@@ -13,6 +14,8 @@
  * window.tokens() // 5: the prompt 1, 2 once, and the answers 3 and 4, 5
  * ```
  */
+import type { RoutedExperts } from "../../base/formats/routedExperts.ts"
+import { compareExperts } from "./routerReplay.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 
 /** A sequence of tokens. */
@@ -23,6 +26,8 @@ export interface Prompted {
    * of its own.
    */
   readonly prompt: number
+  /** The experts of the tokens, if they are replayed. */
+  readonly experts?: RoutedExperts | undefined
 }
 
 /** Returns how many first tokens a sample may share: those before the first token to learn from, but never all. */
@@ -31,18 +36,22 @@ export const promptLengthOf = ({ tokens, mask }: Pick<TrainingSample, "tokens" |
   return Math.min(first === -1 ? tokens.length : first, tokens.length - 1)
 }
 
+/** Compares the tokens of two prompts at a position, and the experts of these tokens. */
+const difference = (a: Prompted, b: Prompted, at: number): number =>
+  a.tokens[at] - b.tokens[at] || compareExperts(a.experts, b.experts, at)
+
 /** Returns how many first tokens two prompts have in common. */
 const commonLength = (a: Prompted, b: Prompted): number => {
   const most = Math.min(a.prompt, b.prompt)
   let at = 0
-  while (at < most && a.tokens[at] === b.tokens[at]) at++
+  while (at < most && difference(a, b, at) === 0) at++
   return at
 }
 
 /** Compares two prompts token by token. A prompt comes before its continuations. */
 const compare = (a: Prompted, b: Prompted): number => {
   const at = commonLength(a, b)
-  return at < a.prompt && at < b.prompt ? a.tokens[at] - b.tokens[at] : a.prompt - b.prompt
+  return at < a.prompt && at < b.prompt ? difference(a, b, at) : a.prompt - b.prompt
 }
 
 export interface SharedPrompts<A extends Prompted> {

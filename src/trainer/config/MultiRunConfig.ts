@@ -129,6 +129,11 @@ const TrainerSettings = Schema.Struct({
    * if `max_runs` is more than 1 and `ranks` is 1.
    */
   referenceThread: withDefault(Schema.NullOr(Schema.Boolean), null),
+  /**
+   * Whether gradients are computed with the experts that the model chose while it sampled (router replay), so that importance
+   * ratios compare the same experts. Only models with experts, such as Qwen3-MoE, can do it.
+   */
+  enableRouterReplay: withDefault(Schema.Boolean, false),
 })
 
 /** The settings of the engine. */

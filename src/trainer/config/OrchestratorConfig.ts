@@ -339,8 +339,9 @@ export const parseNoted = Effect.fnUntraced(function* (text: string, file: strin
   if (!isPlain(value))
     return yield* ConfigError.at({ source: file }, "", "expected keys and values, found a list or text")
   if (isToml && isPrimeRl(value)) {
-    const { run, places, notes } = yield* translated(document, file, runKeys)
-    return { config: yield* decoded(run, file, places), notes }
+    const { run, routerReplay, places, notes } = yield* translated(document, file, runKeys)
+    const ofTrainer = `${file}: trainer.enable_router_replay: left out: the config of the trainer decides that`
+    return { config: yield* decoded(run, file, places), notes: routerReplay === true ? [...notes, ofTrainer] : notes }
   }
   return { config: yield* decoded(value, file, keyPlaces(document, file)), notes: [] }
 })

@@ -44,7 +44,7 @@ export const trainerOfOne = Effect.fnUntraced(function* (
       "",
       "expected prime-rl's orch.toml, with keys such as batch_size and [model]; an orch.toml with our keys is the config of one run, for the folder of a trainer",
     )
-  const { run, model, width = usualWidth, places, notes } = yield* translated(document, file, runKeys)
+  const { run, model, width = usualWidth, routerReplay, places, notes } = yield* translated(document, file, runKeys)
   if (model === undefined)
     return yield* fail("model.name", "expected the folder of a model in Hugging Face's layout, found none")
   const theirs = isPlain(document.value["model"]) ? document.value["model"]["lora"] : undefined
@@ -56,6 +56,7 @@ export const trainerOfOne = Effect.fnUntraced(function* (
     rows: 1,
     width,
     lora: isAdapted ? given({ rank, alpha }) : null,
+    ...given({ enable_router_replay: routerReplay }),
   }
   const settings = isWhole ? setIn(run, ["sampling", "max_tokens"], answerTokens(run, width)) : run
   return {
@@ -71,7 +72,8 @@ const answerTokens = ({ sampling }: Plain, width: number): unknown =>
 
 /** Returns where a key of the run is in the trainer's config. */
 const placedIn = (key: string): string => {
-  const path = key === "model.path" || key === "trainer.width" ? key.split(".") : ["runs", name, ...key.split(".")]
+  const isOfTrainer = ["model.path", "trainer.width", "trainer.enableRouterReplay"].includes(key)
+  const path = isOfTrainer ? key.split(".") : ["runs", name, ...key.split(".")]
   return convertPath(path, camelCase).join(".")
 }
 

@@ -8,7 +8,7 @@ import { closest } from "../../base/config/closest.ts"
 import { camelCase, ConfigError, convertPath, isPlain, type Plain } from "../../base/config/Config.ts"
 import { setIn } from "../../base/config/plain.ts"
 import type { YamlDocument } from "../../base/config/yaml.ts"
-import { type KeyRule, primeRlKeys } from "./primeRlKeys.ts"
+import { type KeyRule, ofWhole, primeRlKeys } from "./primeRlKeys.ts"
 
 /** Our keys that prime-rl has with the same name, or below which it has keys of its own. */
 const shared: ReadonlySet<string> = new Set(["seed", "max_steps", "max_async_level", "sampling"])
@@ -27,6 +27,8 @@ interface Translated {
   readonly model: string | undefined
   /** The largest number of tokens of a sample; undefined if the file sets none. */
   readonly width: unknown
+  /** Whether the trainer replays routers; undefined if the file does not say it. */
+  readonly routerReplay: unknown
   /** The place of each of our keys in the file, by the key's path in camelCase. */
   readonly places: ReadonlyMap<string, string>
   /** A line for each key that is left out. */
@@ -68,11 +70,12 @@ export const translated = Effect.fnUntraced(function* (
   const { values, places, notes } = state
   const model = values.get("model.path")
   const width = values.get("trainer.width")
-  for (const path of ["model.path", "trainer.width"]) values.delete(path)
+  const routerReplay = values.get("trainer.enable_router_replay")
+  for (const path of ["model.path", "trainer.width", "trainer.enable_router_replay"]) values.delete(path)
   let run: Plain = {}
   for (const [path, item] of [...Object.entries(defaultsFor(values)), ...values])
     run = setIn(run, path.split("."), item)
-  return { run, model: typeof model === "string" ? model : undefined, width, places, notes }
+  return { run, model: typeof model === "string" ? model : undefined, width, routerReplay, places, notes }
 })
 
 /** The largest number of keys of a document, because the keys of a section are translated one after another. */
@@ -177,7 +180,7 @@ const apply = (state: Translation, path: ReadonlyArray<string>, rule: KeyRule, v
     return note(state, path, "eval.interval says when a run is validated")
   if ("refused" in rule) {
     const isHarmless = isOff(value) || (rule.unless ?? []).includes(value)
-    if (!isHarmless) state.errors.push(errorAt(state, path, rule.refused))
+    if (!isHarmless && !isRepeated(state, path, rule.refused)) state.errors.push(errorAt(state, path, rule.refused))
     return
   }
   if (name === "algo.type") return takeObjective(state, path, value)
@@ -186,6 +189,10 @@ const apply = (state: Translation, path: ReadonlyArray<string>, rule: KeyRule, v
   if (rule.means === "sampling.top_k" && value === -1) return
   take(state, path, rule.means, value)
 }
+
+/** Tells whether an earlier key of the same section was refused because the file has the configs of all programs. */
+const isRepeated = ({ errors }: Translation, [section]: ReadonlyArray<string>, reason: string): boolean =>
+  reason === ofWhole && errors.some(({ message }) => message.includes(` ${section}.`) && message.endsWith(ofWhole))
 
 /** Returns the value of a key in a section of the file. */
 const valueIn = ({ document: { value } }: Translation, section: string, key: string): unknown => {

@@ -27,6 +27,9 @@ const ofFilters = 'write batch = { even_groups = "drop", filters = ["complete"] 
 const ofTasks = "its tasks are Python packages; write a section [train_dataset] instead"
 const ofValidation = "write a section [validation_dataset] instead, which is played once, greedily"
 
+/** The reason to refuse a section of the file that holds the configs of all its programs. */
+export const ofWhole = "this is prime-rl's rl.toml; write the keys of [orchestrator] into a file orch.toml"
+
 /** The keys by their paths. */
 export const primeRlKeys: Readonly<Record<string, KeyRule>> = {
   // The batch.
@@ -146,7 +149,9 @@ export const primeRlKeys: Readonly<Record<string, KeyRule>> = {
   heartbeat: ignored(ofLog),
 
   // The sections of its `rl.toml`.
-  orchestrator: refused("this is prime-rl's rl.toml; write the keys of [orchestrator] into a file orch.toml"),
-  trainer: refused("this is prime-rl's rl.toml; write the keys of [orchestrator] into a file orch.toml"),
-  inference: refused("this is prime-rl's rl.toml; write the keys of [orchestrator] into a file orch.toml"),
+  orchestrator: refused(ofWhole),
+  trainer: refused(ofWhole),
+  "trainer.enable_router_replay": means("trainer.enable_router_replay"),
+  inference: refused(ofWhole),
+  "inference.vllm.enable_return_routed_experts": ignored("the engine records experts if the trainer replays them"),
 }

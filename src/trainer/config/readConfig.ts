@@ -180,13 +180,19 @@ const trainerProblems = ({
 /** The largest number of elements in an array of a program, whose addresses have 32 bits. */
 const mostNumbers = 2 ** 29
 
+type ModelSizes = Pick<DecoderConfig, "hiddenSize" | "maxPositions" | "gated" | "experts"> &
+  Partial<Pick<DecoderConfig, "layers">>
+
+type TrainerSizes = Pick<MultiRunConfig["trainer"], "width" | "rows" | "lora"> &
+  Partial<Pick<MultiRunConfig["trainer"], "enableRouterReplay">>
+
 /**
  * Returns the settings of a trainer that do not fit the sizes of its model. For a model in a folder, it is called when the
  * folder is opened, because the config does not have the sizes. `positionsKey` is the key with the model's positions.
  */
 export const sizeProblems = (
-  { width, rows, lora }: Pick<MultiRunConfig["trainer"], "width" | "rows" | "lora">,
-  { hiddenSize, maxPositions, ...kinds }: Pick<DecoderConfig, "hiddenSize" | "maxPositions" | "gated" | "experts">,
+  { width, rows, lora, enableRouterReplay = false }: TrainerSizes,
+  { hiddenSize, maxPositions, layers = 1, ...kinds }: ModelSizes,
   positionsKey = "max_position_embeddings in the config.json of model.path",
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
@@ -207,6 +213,17 @@ export const sizeProblems = (
     problems.push([
       "trainer.lora.targets",
       `expected some of the model's projections (${own.join(", ")}), found ${missing.join(", ")}`,
+    ])
+  if (enableRouterReplay && kinds.experts === undefined)
+    problems.push([
+      "trainer.enable_router_replay",
+      "expected false, because the model has no experts whose choice could be replayed; found true: leave the key out, or choose a mixture of experts, such as Qwen3-MoE",
+    ])
+  const expertsOfToken = enableRouterReplay ? layers * (kinds.experts?.perToken ?? 0) : 0
+  if (rows * width * expertsOfToken > mostNumbers)
+    problems.push([
+      "trainer.rows",
+      `${rows} rows of ${width} tokens, each with ${expertsOfToken} recorded experts, are more than ${mostNumbers} numbers; make rows or width smaller`,
     ])
   if (rows * width * hiddenSize > mostNumbers)
     problems.push([

@@ -61,7 +61,7 @@ const usualBroadcasts = 2
 export const serverProblems = (config: MultiRunConfig): ReadonlyArray<Problem> => {
   const { model, trainer, inference, broadcast, orchestrators } = config
   if (trainer.type === "local") return localProblems(config)
-  const { baseUrl, apiKey, ranks, mixing, referenceThread } = trainer
+  const { baseUrl, apiKey, ranks, mixing, referenceThread, enableRouterReplay } = trainer
   const engine = firstDifference(inference, usualInference)
   return [
     ...unless(
@@ -87,6 +87,11 @@ export const serverProblems = (config: MultiRunConfig): ReadonlyArray<Problem> =
       referenceThread !== true,
       "trainer.reference_thread",
       `expected null or false ${withServer}, which has no reference model; found true`,
+    ),
+    ...unless(
+      !enableRouterReplay,
+      "trainer.enable_router_replay",
+      `expected false ${withServer}, which does not return the experts of its answers; found true`,
     ),
     ...unless(engine === undefined, "inference", `expected no settings ${withServer}, which generates itself`),
     ...unless(

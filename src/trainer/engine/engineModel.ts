@@ -12,8 +12,9 @@ export const engineModel = (
 ): EngineModel => {
   const { decoder: config, weights, tokenizer, eosIds, name } = base
   const { generating, reading, pageSize } = inference
-  const { lora, maxRuns, width } = trainer
+  const { lora, maxRuns, width, enableRouterReplay: routedExperts } = trainer
   const maxLength = Math.min(config.maxPositions, width)
   const adapters = lora === null ? {} : { adapters: { slots: maxRuns + 1, shape: lora } }
-  return { name, config, weights, tokenizer, eosIds, generating, reading, pageSize, maxLength, ...adapters }
+  const sizes = { generating, reading, pageSize, maxLength, routedExperts, ...adapters }
+  return { name, config, weights, tokenizer, eosIds, ...sizes }
 }

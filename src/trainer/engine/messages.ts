@@ -4,6 +4,7 @@ import * as Rpc from "effect/rpc/Rpc"
 import * as RpcGroup from "effect/rpc/RpcGroup"
 import * as Transferable from "effect/workers/Transferable"
 import { isPlain } from "../../base/config/plain.ts"
+import type { RoutedExperts } from "../../base/formats/routedExperts.ts"
 import { EngineError } from "../../decoder/inference/EngineError.ts"
 import type { RequestedSampling } from "../../decoder/inference/Sampling.ts"
 import { TrainerError } from "../TrainerError.ts"
@@ -34,6 +35,15 @@ const Generated = Struct({
   stopReason: NullOr(Union([String, Number])),
   weights: Weights,
   promptLogprobs: Schema.optionalKey(Prompt),
+  routedExperts: Schema.optionalKey(
+    Struct({
+      layers: Int,
+      perToken: Int,
+      ids: copied(
+        (value): value is RoutedExperts["ids"] => value instanceof Uint8Array || value instanceof Uint16Array,
+      ),
+    }),
+  ),
 })
 
 const Event = Union([

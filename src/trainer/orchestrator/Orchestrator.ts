@@ -53,6 +53,8 @@ export interface Orchestration {
   readonly encode: Encode
   /** The largest number of tokens of a sample. */
   readonly width: number
+  /** Whether samples need the experts that the model chose, because they are replayed. By default they do not. */
+  readonly routerReplay?: boolean
   /** Waits until the run's weights of this step, or of a later one, answer requests. */
   readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
   /** Runs before the model plays the tasks of a step, or of a validation. */
@@ -242,13 +244,15 @@ interface MadeStep {
  * tasks are played instead. Fails if more episodes fail than the run's config allows.
  */
 const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, drawn: Drawn, step: number) {
-  const { run, tasks, width, beforePlaying = Effect.void } = orchestration
+  const { run, tasks, width, routerReplay = false, beforePlaying = Effect.void } = orchestration
   const { maxFailures, sampling, supervised, batch } = run.config
   const isSupervised = step < supervised.steps
   const protocol = yield* protocolOf(orchestration, isSupervised)
   const temperature = isSupervised ? 1 : sampling.temperature
   const filters = isSupervised ? [] : batch.filters
-  const converting = { run: run.id, step, objective: objectiveAt(run.config, step), width, temperature, filters }
+  const objective = objectiveAt(run.config, step)
+  const needsExperts = routerReplay && !isSupervised
+  const converting = { run: run.id, step, objective, width, temperature, filters, needsExperts }
   let next = drawn(step)
   const state: StepState = {
     step,

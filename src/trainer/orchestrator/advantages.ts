@@ -56,6 +56,8 @@ interface SamplingOptions extends SamplePlace, Pick<ScoringOptions, "objective">
   readonly temperature: number
   /** The largest number of tokens of a sample. */
   readonly width: number
+  /** Whether a sample needs the experts that the model chose, because they are replayed. By default it does not. */
+  readonly needsExperts?: boolean
 }
 
 /**
@@ -70,7 +72,7 @@ const groupOf = ({ id, meta: { groupId, player } }: Rollout): string => JSON.str
 /** Makes the samples of each rollout, without those that fail a filter, and separates the rollouts that give none. */
 export const usableOf = Effect.fnUntraced(function* (
   rollouts: ReadonlyArray<Rollout>,
-  { objective, temperature, width, filters = [], ...place }: SamplingOptions,
+  { objective, temperature, width, filters = [], needsExperts = false, ...place }: SamplingOptions,
 ) {
   const isCompared = advantageEstimatorOf(objective.type) !== null
   // If the chat template writes a tool call in other tokens than the model did, the rollout is split into several samples.
@@ -83,7 +85,8 @@ export const usableOf = Effect.fnUntraced(function* (
       const all = yield* Samples.of([rollout], options)
       const { kept, refused } = filtered(all, filters)
       const chosen = kept.length === 0 ? all.slice(0, 1) : kept
-      const samples = yield* Effect.forEach(chosen, (sample) => fromSample(sample, { ...place, temperature, logprobs }))
+      const converting = { ...place, temperature, logprobs, needsExperts }
+      const samples = yield* Effect.forEach(chosen, (sample) => fromSample(sample, converting))
       yield* Effect.forEach(samples, (sample) => refuseTooLong(sample, width, place), { discard: true })
       return kept.length === 0 ? withSpare(rollout, samples[0], refused) : { rollout, samples, refused }
     }).pipe(Effect.result)

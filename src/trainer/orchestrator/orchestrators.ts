@@ -100,7 +100,7 @@ const openRun = Effect.fnUntraced(function* (
 ) {
   const { base, baseDir, settings } = prepared
   const model = modelNameOf(prepared, run)
-  const { width } = settings.trainer
+  const { width, enableRouterReplay: routerReplay } = settings.trainer
   const parts = yield* openOrchestration(run, { language: base, baseDir, model, width, readers })
-  return { ...parts, policy: policies.of(run) } satisfies Parts
+  return { ...parts, policy: policies.of(run), routerReplay } satisfies Parts
 })

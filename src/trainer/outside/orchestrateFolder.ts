@@ -87,9 +87,7 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
   const begin = Effect.fnUntraced(function* (run: TrainedRun) {
     const attempt = lockRun(run, owner).pipe(
       Effect.catchTag("TrainerError", (error) => Effect.andThen(Deferred.fail(conflict, error), Effect.never)),
-      Effect.andThen(
-        play({ run, language, baseDir: directory, width: settings.trainer.width, server, evicted, report }),
-      ),
+      Effect.andThen(play({ run, language, baseDir: directory, sizes: settings.trainer, server, evicted, report })),
       Effect.catch(({ message }) => Effect.succeed({ _tag: "Again", step: -1, reason: message } as const)),
       Effect.scoped,
     )
@@ -168,8 +166,7 @@ interface PlayedRun {
   readonly run: TrainedRun
   readonly language: Language
   readonly baseDir: string
-  /** The largest number of tokens of a sample. */
-  readonly width: number
+  readonly sizes: Pick<TrainerFolder["settings"]["trainer"], "width" | "enableRouterReplay">
   readonly server: InferenceServer
   /** The ids of the runs that this process has evicted; this run is added if it is evicted. */
   readonly evicted: Set<string>
@@ -197,7 +194,7 @@ const play = ({
   run,
   language,
   baseDir,
-  width,
+  sizes: { width, enableRouterReplay: routerReplay },
   server,
   evicted,
   report,
@@ -211,7 +208,7 @@ const play = ({
     yield* tree.repair(Layout.rollouts)
     step = yield* firstStepOf(tree)
     yield* report({ _tag: "Begun", id, step })
-    yield* orchestrate({ run, ...parts, ...model }, step)
+    yield* orchestrate({ run, ...parts, ...model, routerReplay }, step)
     return { _tag: "Complete" } as const
   }).pipe(
     // Agents log a warning for every answer that is cut off, which is common while a model learns; the rewards count these.

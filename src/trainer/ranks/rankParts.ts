@@ -5,6 +5,7 @@
 import { Duration, type FileSystem, Layer, type Path } from "effect"
 import type { BaseModel } from "../baseModel.ts"
 import { DataLoader, type DataLoaderOptions } from "../batches/DataLoader.ts"
+import { replayedExperts } from "../batches/routerReplay.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { Store } from "../store/Store.ts"
@@ -54,6 +55,7 @@ export const rankServices = <E, R>(
   const loader = DataLoader.layer({
     ...sizes,
     vocabSize: base.decoder.vocabSize,
+    replayed: replayedExperts(sizes, base.decoder),
     timeout: 0,
     pollInterval,
     syncInterval: 200,

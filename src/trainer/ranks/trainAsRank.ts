@@ -5,6 +5,7 @@
 import { Duration, Effect } from "effect"
 import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { openBaseModel } from "../baseModel.ts"
+import { replayedExperts } from "../batches/routerReplay.ts"
 import { makeTrainer } from "../trainer/Trainer.ts"
 import { rankParts } from "./rankParts.ts"
 import { isStopped } from "../TrainerError.ts"
@@ -14,9 +15,10 @@ import type { RankTask } from "./RankTask.ts"
 
 /** Trains until the master interrupts it. */
 export const trainAsRank = Effect.fnUntraced(
-  function* ({ rank, model: modelConfig, trainer: shape, seed, baseDir, outputDirectory, store: place }: RankTask) {
+  function* ({ rank, model: modelConfig, trainer: sizes, seed, baseDir, outputDirectory, store: place }: RankTask) {
     const base = yield* openBaseModel(modelConfig, { baseDir, seed })
-    const settings = { trainer: shape }
+    const settings = { trainer: sizes }
+    const shape = { ...sizes, replayed: replayedExperts(sizes, base.decoder) }
     const { model, services } = rankParts({ settings, base, outputDirectory, rank, store: storeAt(place) })
     const training = Effect.gen(function* () {
       const nothing = () => Effect.void

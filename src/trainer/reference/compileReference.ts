@@ -17,7 +17,7 @@ import { feedPacked, type GradientShape, referenceSpec } from "../trainer/gradie
  * ```
  */
 export const compileReference = Effect.fnUntraced(function* (
-  shape: Pick<GradientShape, "rows" | "width">,
+  shape: Pick<GradientShape, "rows" | "width" | "replayed">,
   { decoder: config, weights }: Pick<BaseModel, "decoder" | "weights">,
 ): Effect.fn.Return<
   (microBatch: MicroBatch) => Effect.Effect<Float32Array<ArrayBuffer>, BackendError>,

@@ -12,6 +12,7 @@ import { answering } from "../../spread/workers/answering-node.ts"
 import { improving } from "../../tensor/backend/Backend.ts"
 import { backend } from "../../tensor/backend/named-node.ts"
 import { openBaseModel } from "../baseModel.ts"
+import { replayedExperts } from "../batches/routerReplay.ts"
 import { compileReference } from "./compileReference.ts"
 import type { Answer, Question } from "./messages.ts"
 import { Start } from "./thread-node.ts"
@@ -19,7 +20,9 @@ import { Start } from "./thread-node.ts"
 const { task, name, threads } = Schema.decodeUnknownSync(Start)(workerData)
 const { model, trainer, seed, baseDir } = task
 
-const compiled = Effect.flatMap(openBaseModel(model, { baseDir, seed }), (base) => compileReference(trainer, base))
+const compiled = Effect.flatMap(openBaseModel(model, { baseDir, seed }), (base) =>
+  compileReference({ ...trainer, replayed: replayedExperts(trainer, base.decoder) }, base),
+)
 
 Effect.gen(function* () {
   const logProbabilitiesOf = yield* compiled

@@ -33,10 +33,12 @@ interface Played {
 
 /** Puts tokens that are not learned from before those of a sample. */
 const after = (block: ReadonlyArray<number>, sample: TrainingSample): TrainingSample => {
+  // The experts of the sample were chosen without the tokens before it.
+  const { routedExperts: _, ...others } = sample
   const { tokens, mask, logprobs, advantages } = sample
   const [length, { length: start }] = [block.length + tokens.length, block]
   const moved = {
-    ...sample,
+    ...others,
     tokens: new Int32Array(length),
     mask: new Uint8Array(length),
     logprobs: new Float32Array(length),

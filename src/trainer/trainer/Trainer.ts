@@ -42,7 +42,7 @@ import type { TrainerError } from "../TrainerError.ts"
 export interface TrainerOptions {
   readonly model: TrainedModel
   /** The size of micro-batches, as the `DataLoader` packs them. */
-  readonly shape: Pick<GradientShape, "rows" | "width" | "block" | "mixing">
+  readonly shape: Pick<GradientShape, "rows" | "width" | "block" | "mixing" | "replayed">
   /** The seed of new adapters, which are drawn by the ids of their runs. */
   readonly seed: number
   /** The number of ranks, 1 by default. */

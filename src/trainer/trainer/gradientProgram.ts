@@ -25,6 +25,7 @@ import { columnsOf, type MetricSums, objectiveGraph, type TokenObjective } from 
 import * as Decoder from "../../decoder/networks/Decoder.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
 import type { Mixing } from "../batches/packUnits.ts"
+import type { ReplayedExperts } from "../batches/routerReplay.ts"
 
 /** The sizes of the programs of a trainer. */
 export interface GradientShape {
@@ -39,6 +40,8 @@ export interface GradientShape {
   readonly mixing: Mixing
   /** The adapters that are trained; null trains all weights of the model, for one run. */
   readonly adapters: { readonly shape: Decoder.AdapterShape; readonly maxRuns: number } | null
+  /** The sizes of the model's experts, if the programs replay the routers that sampled. */
+  readonly replayed?: ReplayedExperts | undefined
 }
 
 export interface GradientProgram {
@@ -87,10 +90,14 @@ export const columnArrays = {
 /** The input for the log-probabilities of the reference model, which another program computes. */
 const referenceColumn = "referenceLogProbability_t"
 
-/** Copies the tokens of a micro-batch, and how they were sampled, to the inputs of a program. */
+/**
+ * Copies the tokens of a micro-batch, and how they were sampled, to the inputs of a program: if it replays routers, also the
+ * experts.
+ */
 export const feedPacked = (feeds: Program["feeds"], microBatch: MicroBatch): void => {
   for (const name of ["tokens", "positions", "contexts", "ends"] as const) feeds[name].set(microBatch[name])
   feeds["temperature_t"].set(microBatch.temperatures)
+  feeds["experts"]?.set(microBatch.experts)
 }
 
 type Compiled<A> = Effect.Effect<A, Effect.Error<Compiling<never>>, Backend | Effect.Services<Compiling<never>>>
@@ -255,9 +262,9 @@ const routedBy = (shape: GradientShape): Routed => {
 }
 
 const gradientSpec = (shape: GradientShape, objective: TokenObjective): ProgramSpec => {
-  const { config, rows, width } = shape
+  const { config, rows, width, replayed } = shape
   const weights = Decoder.statesOf(Decoder.parametersOf(config))
-  const packed = Decoder.packedInputs(rows, width)
+  const packed = Decoder.packedInputs(rows, width, replayed && config)
   const column = (name: string): Tensor => input(name, [rows, width], name === "sequence_t" ? "i32" : "f32")
   const columns = Object.fromEntries(
     ["temperature_t", "weight_t", ...columnsOf(objective)].map((name) => [name, column(name)]),
@@ -287,9 +294,10 @@ export const referenceSpec = ({
   config,
   rows,
   width,
-}: Pick<GradientShape, "config" | "rows" | "width">): ProgramSpec => {
+  replayed,
+}: Pick<GradientShape, "config" | "rows" | "width" | "replayed">): ProgramSpec => {
   const weights = Decoder.statesOf(Decoder.parametersOf(config))
-  const packed = Decoder.packedInputs(rows, width)
+  const packed = Decoder.packedInputs(rows, width, replayed && config)
   const temperature = input("temperature_t", [rows, width])
   const hidden = Decoder.hiddenStates(config, weights, packed)
   const { logProbability_t } = Decoder.predictions(config, weights, hidden, { ...packed, temperature })

@@ -23,6 +23,9 @@ export const isolate = (microBatch: MicroBatch, run: number, to: MicroBatch): vo
   copy("ends", 0)
   copy("sequences", -1)
   copy("weights", 0)
+  to.experts.fill(-1)
+  const perToken = microBatch.experts.length / tokens.length
+  to.experts.set(microBatch.experts.subarray(begin * perToken, end * perToken), begin * perToken)
   // The columns that are not cleared have no effect where the weight is 0.
   to.mask.set(microBatch.mask)
   to.logprobs.set(microBatch.logprobs)

@@ -20,7 +20,7 @@ export interface ObjectivePrograms {
   readonly scope: Scope.Scope
   readonly runs: Runs["Service"]
   readonly model: TrainedModel
-  readonly shape: Pick<GradientShape, "rows" | "width" | "block" | "mixing">
+  readonly shape: Pick<GradientShape, "rows" | "width" | "block" | "mixing" | "replayed">
   readonly startReferences: ((device: string) => Effect.Effect<References, never, Scope.Scope>) | undefined
   /** The programs by their objectives; see `keyOf`. */
   readonly compiled: Map<string, GradientProgram>

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { encodeExperts } from "../../../src/base/formats/routedExperts.ts"
 import { Sample } from "../../../src/agents/episode/samples/Sample.ts"
 import { fromSample, validate } from "../../../src/trainer/batches/TrainingSample.ts"
 
@@ -65,6 +66,46 @@ describe("a sample of rollouts", () => {
       const options = { ...place, temperature: 1, logprobs: "unused" } as const
       const { logprobs } = yield* fromSample({ ...sample, logprobs: null }, options)
       assert.deepEqual(logprobs, new Float32Array(4))
+    }),
+  )
+
+  it.effect("has the experts of its tokens, which are checked if routers are replayed", () =>
+    Effect.gen(function* () {
+      const replayed = { layers: 1, count: 6, perToken: 2 }
+      const encoded = (ids: ReadonlyArray<number>, layers = 1) =>
+        convert({ routedExperts: encodeExperts({ layers, perToken: 2, ids: Uint8Array.from(ids) }) })
+      const limits = { vocabSize: 9, width: 4 }
+      const right = yield* encoded([0, 5, 1, 2, 4, 3])
+      assert.deepEqual(right.routedExperts, { layers: 1, perToken: 2, ids: Uint8Array.of(0, 5, 1, 2, 4, 3) })
+      yield* validate([right], { ...limits, replayed }, place)
+      const problems = Effect.fnUntraced(function* (ids: ReadonlyArray<number>, layers?: number) {
+        const sample = yield* encoded(ids, layers)
+        // Experts that are not replayed do no harm.
+        yield* validate([sample], limits, place)
+        return (yield* Effect.flip(validate([sample], { ...limits, replayed }, place))).message
+      })
+      const start = "run_a: step 3: sample turn-1: routed_experts"
+      assert.deepStrictEqual(
+        [
+          yield* problems([0, 5, 1, 2, 4, 6]),
+          yield* problems([0, 5, 2, 2, 4, 3]),
+          yield* problems([0, 5, 1, 2]),
+          yield* problems([0, 5, 1, 2, 4, 3, 0, 1], 2),
+        ],
+        [
+          `${start}[2]: expected an expert from 0 to 5, found 6`,
+          `${start}[1]: expected 2 different experts in each layer, found 2 twice`,
+          `${start}: expected those of all 4 tokens, or of all except the last one, found those of 2`,
+          `${start}: expected 2 experts of a token in each of 1 layers, found 2 in each of 2`,
+        ],
+      )
+      const needing = fromSample(sample, { ...place, temperature: 1, needsExperts: true })
+      assert.strictEqual(
+        (yield* Effect.flip(needing)).message,
+        `${start}: expected the experts of each token, which trainer.enable_router_replay needs, found none`,
+      )
+      const damaged = yield* Effect.flip(convert({ routedExperts: { data: "AA", shape: [3, 1, 2], dtype: "uint8" } }))
+      assert.include(damaged.message, `${start}: expected a record of experts, found expected`)
     }),
   )
 

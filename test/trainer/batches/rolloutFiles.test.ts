@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Path } from "effect"
 import { readRollouts, rolloutsState, writeRollouts } from "../../../src/trainer/batches/rolloutFiles.ts"
+import type { RoutedExperts } from "../../../src/base/formats/routedExperts.ts"
 import type { TrainingSample } from "../../../src/trainer/batches/TrainingSample.ts"
 import { sha256 } from "../../../src/base/config/sha256.ts"
 import * as Safetensors from "../../../src/base/formats/safetensors.ts"
@@ -64,6 +65,30 @@ describe("the files of a step's samples", () => {
           "step_3/batch.json",
           "step_3/samples.safetensors",
         ])
+      }),
+    ),
+  )
+
+  it.effect("come back with the experts of their tokens, of 8 or 16 bits", () =>
+    withFolder((folder) =>
+      Effect.gen(function* () {
+        const [first, second] = samples
+        const ofTokens = (ids: RoutedExperts["ids"]) => ({ layers: 1, perToken: 2, ids })
+        for (const [step, ids] of [Uint8Array.of(1, 0, 5, 255), Uint16Array.of(1, 0, 5, 256)].entries()) {
+          const recorded = [{ ...second }, { ...first, routedExperts: ofTokens(ids) }]
+          yield* writeRollouts(folder, { step, samples: recorded })
+          assert.deepEqual(yield* readRollouts(folder, step), { step, samples: recorded })
+        }
+        const other = { layers: 2, perToken: 1, ids: Uint8Array.of(1, 0) }
+        const mixed = [
+          { ...first, routedExperts: ofTokens(Uint8Array.of(1, 0)) },
+          { ...second, routedExperts: other },
+        ]
+        const { message } = yield* Effect.flip(writeRollouts(folder, { step: 2, samples: mixed }))
+        assert.include(
+          message,
+          "sample turn-2: routed_experts: expected 2 experts in each of 1 layers as in other samples, found 1 experts in each of 2 layers",
+        )
       }),
     ),
   )
@@ -133,6 +158,18 @@ describe("the files of a step's samples", () => {
       withArrays(folder, (all) => ({ ...all, tokens: { shape: [4], data: new Float32Array(4) } })),
     "samples.safetensors: mask: expected 4 numbers, found 5": (folder) =>
       withArrays(folder, (all) => ({ ...all, mask: { shape: [5], data: new Uint8Array(5) } })),
+    "samples.safetensors: routed_experts: expected U8 or U16": (folder) =>
+      withArrays(folder, (all) => ({ ...all, routed_experts: { shape: [1, 1, 1], data: new Float32Array(1) } })),
+    "samples.safetensors: routed_experts: expected a shape [tokens, layers, experts of a token], found [4]": (folder) =>
+      withArrays(folder, (all) => ({ ...all, routed_experts: { shape: [4], data: new Uint8Array(4) } })),
+    "samples.safetensors: routed_tokens: expected 2 numbers of I32 from 0, one for each sample": (folder) =>
+      withArrays(folder, (all) => ({ ...all, routed_experts: { shape: [2, 1, 1], data: new Uint8Array(2) } })),
+    "samples.safetensors: routed_tokens: expected a sum of 2, the tokens of routed_experts, found 4": (folder) =>
+      withArrays(folder, (all) => ({
+        ...all,
+        routed_experts: { shape: [2, 1, 1], data: new Uint8Array(2) },
+        routed_tokens: { shape: [2], data: Int32Array.of(1, 3) },
+      })),
     "samples.safetensors: offsets: expected ascending numbers from 0 to 4": (folder) =>
       withArrays(folder, (all) => ({ ...all, offsets: { shape: [3], data: Int32Array.of(0, 5, 4) } })),
   }

@@ -172,6 +172,19 @@ repetition_penalty = 1.1
     const { value, places } = Effect.runSync(trainerOfOne(newest, "orch.toml"))
     assert.deepInclude(value, { kind: "multirun", model: { type: "folder", path: "models/small" } })
     assert.deepStrictEqual(value.trainer, { rows: 1, width: 1000, lora: { rank: 4, alpha: 8 } })
+    const replay = "[trainer]\nenable_router_replay = true\n[inference.vllm]\nenable_return_routed_experts = true"
+    const replaying = Effect.runSync(trainerOfOne(`${newest}${replay}`, "orch.toml"))
+    assert.deepInclude(replaying.value.trainer, { width: 1000, enable_router_replay: true })
+    assert.match(replaying.places.get("trainer.enableRouterReplay") ?? "", /^orch.toml:\d+$/)
+    assert.include(
+      read(`${newest}${replay}`).notes,
+      "orch.toml: trainer.enable_router_replay: left out: the config of the trainer decides that",
+    )
+    // Each other section of a whole rl.toml is named once.
+    assert.strictEqual(
+      messageOf("[trainer]\nmax_steps = 3\nenable_router_replay = true\n[trainer.optim]\nlr = 1.0"),
+      "orch.toml:2: trainer.max_steps: this is prime-rl's rl.toml; write the keys of [orchestrator] into a file orch.toml",
+    )
     assert.strictEqual(places.get("runs.orch.batch.size"), "orch.toml:3")
     assert.strictEqual(places.get("model.path"), "orch.toml:8")
     const own = Effect.runSync(
@@ -201,7 +214,7 @@ repetition_penalty = 1.1
     const ours: Record<string, unknown> = {
       ...read("group_size = 2").config,
       model: { path: "" },
-      trainer: { width: 1 },
+      trainer: { width: 1, enableRouterReplay: true },
     }
     for (const rule of Object.values(primeRlKeys)) {
       if (!("means" in rule)) continue

@@ -11,6 +11,18 @@ const problemsOf = (targets: ReadonlyArray<(typeof projections)[number]>, kinds:
   )
 }
 
+it("routers are replayed only for a model with experts", () => {
+  const sizes = { width: 8, rows: 1, lora: null, enableRouterReplay: true }
+  const experts = { count: 2, perToken: 1, units: 2, normalised: true }
+  assert.deepStrictEqual(sizeProblems(sizes, { ...model, experts }), [])
+  assert.deepStrictEqual(sizeProblems(sizes, model), [
+    [
+      "trainer.enable_router_replay",
+      "expected false, because the model has no experts whose choice could be replayed; found true: leave the key out, or choose a mixture of experts, such as Qwen3-MoE",
+    ],
+  ])
+})
+
 it("projections that a model lacks are refused if the config lists them, and left out if it lists none", () => {
   const experts = { experts: { count: 2, perToken: 1, units: 2, normalised: true } }
   assert.deepStrictEqual(problemsOf(projections, experts), [])

@@ -1,5 +1,6 @@
 /** Defines the training samples that are made from rollouts, and the error of this conversion. */
 import { Schema } from "effect"
+import { EncodedExperts } from "../../../base/formats/routedExperts.ts"
 import { TruncationReason } from "../Rollout.ts"
 
 const Fields = Schema.Struct({
@@ -17,6 +18,8 @@ const Fields = Schema.Struct({
   actionMask: Schema.Array(Schema.Literals([0, 1])),
   /** The log-probability of each token, and 0 where the mask is 0; null if the server gave none. */
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
+  /** The experts that the model chose for the first tokens, which are all except the last one; left out if they are not known. */
+  routedExperts: Schema.optionalKey(EncodedExperts),
   /**
    * The advantage of each token, and 0 where the mask is 0; left out if the trainer has not computed it. Without it,
    * every token that the model wrote in the turn has the advantage `credit` times `weight`.
@@ -66,6 +69,7 @@ export const Sample = Fields.pipe(
     parentRolloutId: "parent_rollout_id",
     inputIds: "input_ids",
     actionMask: "action_mask",
+    routedExperts: "routed_experts",
     stepIndices: "turn_step_indices",
     stepIds: "turn_step_ids",
     actionTargets: "turn_action_targets",
@@ -90,8 +94,9 @@ export class SampleError extends Schema.TaggedError<SampleError>()("SampleError"
    * - `not_append_only`: a prompt does not begin with the earlier tokens of the turn
    * - `no_tokens`: the server gave no tokens, and there is no tokenizer
    * - `logprobs`: log-probabilities are missing for some or all calls, or their number differs from the completion's
+   * - `routed_experts`: the experts are missing for some calls, or are not those of all tokens that the model has read
    * - `not_finite`: a weight or credit is missing or not a finite number
    */
-  reason: Schema.Literals(["not_append_only", "no_tokens", "logprobs", "not_finite"]),
+  reason: Schema.Literals(["not_append_only", "no_tokens", "logprobs", "routed_experts", "not_finite"]),
   message: Schema.String,
 }) {}

@@ -14,9 +14,11 @@
  */
 import { Effect, type FileSystem, Schema, Stream } from "effect"
 import type { FormatError } from "../../../base/formats/FormatError.ts"
+import type { RoutedExperts } from "../../../base/formats/routedExperts.ts"
 import { asMessage } from "../../lm/Chat.ts"
 import { completionIds, type Encoder, promptIds } from "../../lm/ChatTokens.ts"
 import { episodic, type StepCredit, turnsOf } from "./credit.ts"
+import { addExperts, callExperts, lacksExperts, sampleExperts } from "./experts.ts"
 import { linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
 import { type AgentStep, parseFailureOf, type Rollout, type RolloutStep } from "../Rollout.ts"
 import { Sample, SampleError } from "./Sample.ts"
@@ -47,6 +49,7 @@ interface Tokens {
   readonly prompt: ReadonlyArray<number>
   readonly completion: ReadonlyArray<number>
   readonly logprobs: ReadonlyArray<number> | null
+  readonly experts: RoutedExperts | null
 }
 
 /** The tokens of one sample, which grow as calls are joined. A turn becomes several of these only if it is split. */
@@ -54,6 +57,8 @@ interface GrowingSample {
   readonly ids: Array<number>
   readonly mask: Array<0 | 1>
   readonly logprobs: Array<number> | null
+  /** The experts of the tokens, call by call. */
+  readonly experts: Array<RoutedExperts>
   readonly steps: Array<AgentStep>
 }
 
@@ -79,7 +84,9 @@ const tokensOf = (
       const problem = `expected ${ids.length} log-probabilities, one for each token, found ${logprobs.length}`
       return wrong(rollout, step, "logprobs", problem)
     }
-    return Effect.succeed({ step, prompt, completion: ids, logprobs })
+    const experts = callExperts(tokens)
+    if (typeof experts === "string") return wrong(rollout, step, "routed_experts", experts)
+    return Effect.succeed({ step, prompt, completion: ids, logprobs, experts })
   }
   if (tokenizer === undefined) {
     const problem = "the server gave no tokens; set traceTokens to ask for them, or pass a tokenizer"
@@ -90,6 +97,7 @@ const tokensOf = (
     prompt: promptIds(tokenizer, { messages, tools }),
     completion: completionIds(tokenizer, asMessage(completion), completion.finishReason !== "length"),
     logprobs: null,
+    experts: null,
   })
 }
 
@@ -129,18 +137,21 @@ const partsOf = (
     const problem = `it has no log-probabilities, but ${withLogprobs.length} of the turn's ${calls.length} calls have them`
     return wrong(rollout, step, "logprobs", problem)
   }
-  for (const { step, prompt, completion, logprobs } of calls) {
+  const lacking = lacksExperts(calls)
+  if (lacking !== undefined) return wrong(rollout, lacking.step, "routed_experts", lacking.problem)
+  for (const { step, prompt, completion, logprobs, experts } of calls) {
     let part = parts.at(-1)
     const problem = part === undefined ? undefined : breakOf(part.ids, prompt)
     if (problem !== undefined && onBreak === "fail") {
       return wrong(rollout, step, "not_append_only", problem)
     }
     if (part === undefined || problem !== undefined) {
-      part = { ids: [], mask: [], logprobs: logprobs === null ? null : [], steps: [] }
+      part = { ids: [], mask: [], logprobs: logprobs === null ? null : [], experts: [], steps: [] }
       parts.push(part)
     }
     append(part, prompt.slice(part.ids.length), 0, null)
     append(part, completion, 1, logprobs)
+    addExperts(part.experts, experts)
     part.steps.push(step)
   }
   return Effect.succeed(parts)
@@ -169,6 +180,7 @@ const sampleOf = (
   const length = part.ids.length
   const retained = maxSeqLen === null ? length : Math.min(length, maxSeqLen)
   const isCut = retained < length
+  const experts = sampleExperts(part.experts, retained)
   return {
     id: name,
     rolloutId: id,
@@ -181,6 +193,7 @@ const sampleOf = (
     inputIds: part.ids.slice(0, retained),
     actionMask: part.mask.slice(0, retained),
     logprobs: part.logprobs?.slice(0, retained) ?? null,
+    ...(experts === undefined ? {} : { routedExperts: experts }),
     stepIndices: part.steps.map(({ index }) => index),
     stepIds: part.steps.map(({ id }) => id),
     actionTargets: part.steps.map(({ call }) => call.target),

@@ -5,6 +5,7 @@ import type * as Credit from "../../../../src/agents/episode/samples/credit.ts"
 import type { AgentStep, Rollout } from "../../../../src/agents/episode/Rollout.ts"
 import * as Samples from "../../../../src/agents/episode/samples/samples.ts"
 import * as SingleAgent from "../../../../src/agents/episode/protocols/SingleAgent.ts"
+import { decodeExperts, encodeExperts } from "../../../../src/base/formats/routedExperts.ts"
 import { bytes } from "../../../../src/base/tokens/words.ts"
 import {
   counting,
@@ -37,6 +38,15 @@ const changed = (
       : step,
   ),
 })
+
+/** A trace in which the expert of each token that the model has read is `first`. */
+const withExpert = (step: AgentStep, first: number) => {
+  const { tokens } = step.call.completion
+  if (tokens === null) return {}
+  const read = tokens.promptIds.length + tokens.completionIds.length - 1
+  const ids = new Uint8Array(read).fill(first)
+  return { tokens: { ...tokens, routedExperts: encodeExperts({ layers: 1, perToken: 1, ids }) } }
+}
 
 describe("samples", () => {
   it.effect("are one sequence for each turn: prompts and completions", () =>
@@ -92,6 +102,29 @@ describe("samples", () => {
         inputIds.map((id, at) => (actionMask[at] === 1 ? -id / 1000 : 0)),
       )
     }),
+  )
+
+  it.effect(
+    "keep the experts of the call that sampled a token, and take those of other tokens from the next call",
+    () =>
+      Effect.gen(function* () {
+        const played = yield* SingleAgent.play(says([lookup, go]), episodeOf(withTools(1)))
+        const rollout = changed(
+          changed(played, 0, (step) => withExpert(step, 3)),
+          1,
+          (step) => withExpert(step, 4),
+        )
+        const [{ inputIds, actionMask, routedExperts }] = yield* Samples.of([rollout])
+        const experts = routedExperts && decodeExperts(routedExperts)
+        assert(typeof experts === "object")
+        const end = actionMask.lastIndexOf(1, actionMask.lastIndexOf(0))
+        assert.deepStrictEqual(
+          Array.from(experts.ids),
+          inputIds.slice(0, -1).map((_, at) => (at < end ? 3 : 4)),
+        )
+        const [cut] = yield* Samples.of([rollout], { maxSeqLen: 5 })
+        assert.deepStrictEqual(cut.routedExperts?.shape, [5, 1, 1])
+      }),
   )
 
   it.effect("record how the episode ended, and which sample it ended with", () =>
@@ -276,6 +309,23 @@ describe("a rollout that cannot become samples", () => {
       { requireLogprobs: true },
       "logprobs",
       "e/turn/0: step e/0: expected log-probabilities, found none",
+    ],
+    [
+      "experts of another number of tokens",
+      (rollout) =>
+        changed(rollout, 0, (step) =>
+          tokens(step, { routedExperts: encodeExperts({ layers: 2, perToken: 1, ids: Uint8Array.of(1, 2) }) }),
+        ),
+      {},
+      "routed_experts",
+      "e/turn/0: step e/0: expected the experts of 45 tokens, all of prompt and completion except the last one, found those of 1",
+    ],
+    [
+      "experts of some calls",
+      (rollout) => changed(rollout, 1, (step) => withExpert(step, 0)),
+      {},
+      "routed_experts",
+      "e/turn/0: step e/0: expected 1 experts in each of 1 layers, as other calls of the turn have them; found none",
     ],
     [
       "a weight that is none",

@@ -2,6 +2,7 @@
 import type { Generated, GeneratedToken, WeightsUsed } from "../inference/Engine.ts"
 import { type AnswerEvent, collect, type ToolReader } from "../../agents/lm/toolFormats/ToolFormat.ts"
 import type { ChoiceEvent } from "./choices.ts"
+import { expertsBody } from "./expertsBody.ts"
 import type { TokenTexts } from "./tokenTexts.ts"
 import { fingerprint, weightsBody } from "./weightsUsed.ts"
 
@@ -71,6 +72,7 @@ const wholeChoice = (question: ChatQuestion, generated: Generated, index: number
           }),
     },
     ...withIds(question, generated.tokens),
+    ...(question.tokenIds ? expertsBody(generated) : {}),
     finish_reason: finishReason(generated, kept.length),
     stop_reason: generated.stopReason,
     weights: weightsBody(generated.weights),
@@ -186,6 +188,7 @@ export class ChatChunks {
           finish_reason: finishReason(event.generated, choice.calls),
           stop_reason: event.generated.stopReason,
           weights: weightsBody(event.generated.weights),
+          ...(this.question.tokenIds ? expertsBody(event.generated) : {}),
         },
       ),
     )

@@ -8,6 +8,7 @@ import { snakeCase } from "../../base/config/plain.ts"
 import { badRequest } from "./ApiError.ts"
 import { usageOf } from "./chatAnswer.ts"
 import { type ChoiceEvent, generateAll, requestsOf, streamAll } from "./choices.ts"
+import { expertsBody } from "./expertsBody.ts"
 import { decoder, GenerateBody, SamplingParams } from "./requests.ts"
 import { json, streamed } from "./responses.ts"
 import { timedAnswer } from "./serveMetrics.ts"
@@ -97,7 +98,12 @@ const wholeAnswer = (question: GenerateQuestion, generated: ReadonlyArray<Genera
       question,
       generated.map(({ weights }) => weights),
     ),
-    choices: generated.map((one, index) => ({ index, ...tokensBody(question, one.tokens), ...ending(one) })),
+    choices: generated.map((one, index) => ({
+      index,
+      ...tokensBody(question, one.tokens),
+      ...expertsBody(one),
+      ...ending(one),
+    })),
     usage: usageOf(question.promptTokens, generated),
     prompt_logprobs:
       question.promptLogprobs === null || prompt === undefined
@@ -123,7 +129,7 @@ class TokenChunks {
     const choice =
       event._tag === "Token"
         ? { index, ...tokensBody(question, [event.token]), finish_reason: null }
-        : { index, token_ids: [], logprobs: null, ...ending(event.generated) }
+        : { index, token_ids: [], logprobs: null, ...expertsBody(event.generated), ...ending(event.generated) }
     return [{ ...frame(question, weights.values()), choices: [choice], ...(question.usage ? { usage: null } : {}) }]
   }
 

@@ -1,6 +1,7 @@
 /** Encodes requests and decodes answers of OpenAI's chat completions protocol, for `openAi.ts`. These are pure functions. */
 import { Schema } from "effect"
 import { withDefault } from "../../../base/config/fields.ts"
+import { EncodedExperts } from "../../../base/formats/routedExperts.ts"
 import {
   type ChatMessage,
   type Completion,
@@ -135,7 +136,12 @@ const Choice = Schema.Struct({
   prompt_token_ids: Ids,
   /** The weights of the answer, from a server of this library. Other servers may use this key for something else. */
   weights: maybe(Schema.Unknown),
+  /** The experts of the tokens, from a server that records them. */
+  routed_experts: maybe(Schema.Unknown),
 })
+
+/** Experts of all tokens, from the first one on. */
+const isExperts = Schema.is(Schema.Struct({ ...EncodedExperts.fields, start: maybe(Schema.Literal(0)) }))
 
 const isWeights = Schema.is(Schema.Struct({ model: Schema.String, step: Schema.Int }))
 
@@ -194,6 +200,7 @@ export class OpenAiAnswer {
   /** The text of each token in the list of log-probabilities; null for a token without a text. */
   readonly texts: Array<string | null> = []
   weights: NonNullable<NonNullable<Completion["tokens"]>["weights"]> | null = null
+  experts: EncodedExperts | null = null
   /** Decodes UTF-8 in which a character may span several tokens. */
   readonly decoder = new TextDecoder()
 }
@@ -243,6 +250,7 @@ export const gather = (into: OpenAiAnswer, piece: typeof AnswerPiece.Type): stri
   into.finish ??= choice.finish_reason ?? null
   into.promptIds ??= choice.prompt_token_ids ?? message.prompt_token_ids ?? null
   if (isWeights(choice.weights)) into.weights = { model: choice.weights.model, step: choice.weights.step }
+  if (isExperts(choice.routed_experts)) into.experts = expertsIn(choice.routed_experts)
   for (const id of choice.token_ids ?? message.generation_token_ids ?? []) into.ids.push(id)
   for (const { logprob, id, token, bytes } of choice.logprobs?.content ?? []) {
     into.logprobs.push(logprob ?? null)
@@ -252,6 +260,8 @@ export const gather = (into: OpenAiAnswer, piece: typeof AnswerPiece.Type): stri
   }
   return text
 }
+
+const expertsIn = ({ data, shape, dtype }: EncodedExperts): EncodedExperts => ({ data, shape, dtype })
 
 /** The option that makes a `TextDecoder` keep the bytes of an incomplete character until the next token. */
 const streamed = { stream: true }
@@ -268,6 +278,7 @@ const tokensOf = (from: OpenAiAnswer): Completion["tokens"] => {
     logprobs: logprobs.length === completionIds.length ? logprobs : null,
     ...(texts.length === completionIds.length ? { texts } : {}),
     ...(from.weights === null ? {} : { weights: from.weights }),
+    ...(from.experts === null ? {} : { routedExperts: from.experts }),
   }
 }
 

@@ -33,7 +33,7 @@ describe("the turns of clients", () => {
       assert.deepStrictEqual([begun, turns.waiting()], [["a1"], 5])
       yield* begin("c", "c1")
       for (let at = 0; at < 7; at++) yield* end(begun[at])
-      assert.deepStrictEqual(begun, ["a1", "a2", "b1", "c1", "a3", "b2", "a4"])
+      assert.deepStrictEqual(begun, ["a1", "b1", "c1", "a2", "b2", "a3", "a4"])
       assert.strictEqual(turns.waiting(), 0)
     }),
   )

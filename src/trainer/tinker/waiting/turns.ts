@@ -20,18 +20,27 @@ export interface Turns {
 export const makeTurns = (): Turns => {
   /** The work that waits, by client. The client whose turn is next comes first. */
   const queues = new Map<string, Array<Deferred.Deferred<void>>>()
-  let isBusy = false
+  /** The client whose turn it is. */
+  let served: string | undefined
+
+  /** Moves the rest of a client's work behind the work of all others. */
+  const moveBack = (client: string): void => {
+    const queue = queues.get(client)
+    queues.delete(client)
+    if (queue !== undefined && queue.length > 0) queues.set(client, queue)
+  }
 
   const next = (): void => {
+    if (served !== undefined) moveBack(served)
     const [entry] = queues
     if (entry === undefined) {
-      isBusy = false
+      served = undefined
       return
     }
     const [client, queue] = entry
+    served = client
     const turn = queue.shift()
-    queues.delete(client)
-    if (queue.length > 0) queues.set(client, queue)
+    if (queue.length === 0) queues.delete(client)
     if (turn !== undefined) Deferred.doneUnsafe(turn, Effect.void)
   }
 
@@ -46,8 +55,8 @@ export const makeTurns = (): Turns => {
 
   const take = (client: string): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (!isBusy) {
-        isBusy = true
+      if (served === undefined) {
+        served = client
         return Effect.void
       }
       const turn = Deferred.makeUnsafe<void>()

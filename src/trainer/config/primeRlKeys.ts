@@ -66,7 +66,8 @@ export const primeRlKeys: Readonly<Record<string, KeyRule>> = {
   renderer: ignored("the folder of the model has its tokenizer and its chat template"),
   seq_len: means("trainer.width"),
   mask_env_responses: refused("only the model's own tokens are trained; leave it out", [true]),
-  trajectory_strategy: refused("the turns of an episode are one sample; leave it out", ["interleaved"]),
+  // Each turn is a sample whose prompt has the turns before it, so the same tokens are trained in the same contexts by either.
+  trajectory_strategy: refused("each turn of an episode is a sample; leave it out", ["interleaved", "branching"]),
   "optim.lr": means("optimiser.lr"),
   optim: refused("write a section [optimiser] instead"),
 

@@ -165,6 +165,8 @@ repetition_penalty = 1.1
       "group_size = 2\n[[post_batch_filters]]\ntype = 'gibberish'\nenforce = false\n[[post_batch_filters]]\ntype = 'zero_advantage'"
     assert.strictEqual(messageOf(off), "no error")
     assert.strictEqual(messageOf("group_size = 2\nbench = false\n[algo]\ntype = 'grpo'"), "no error")
+    assert.strictEqual(messageOf("group_size = 2\ntrajectory_strategy = 'branching'"), "no error")
+    assert.match(messageOf("group_size = 2\ntrajectory_strategy = 'other'"), /each turn of an episode is a sample/)
     assert.strictEqual(read("group_size = 2\n[train]\nfilter_zero_advantages = false").config.batch.evenGroups, "keep")
   })
 

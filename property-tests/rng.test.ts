@@ -77,7 +77,7 @@ describe("randomness", () => {
     )
   })
 
-  it("has a hundred thousand different streams for as many neighbouring paths", () => {
+  it("has a hundred thousand different streams for as many neighbouring paths", { tags: "slow" }, () => {
     const firsts = new Set<number>()
     for (let env = 0; env < 250; env++) {
       const parent = stream(1, "env", env, "episode")

@@ -34,7 +34,7 @@ describe("programs that measure themselves", () => {
     assert.match(`${await messageOf({ ...node(""), program: "no-such-program" })}`, /no-such-program/)
   })
 
-  it("are said to be missing with a reason", () => {
+  it("are said to be missing with a reason", { tags: "slow" }, () => {
     assert.match(failureOf("no-such-program") ?? "", /^no-such-program cannot be started/)
     // Peers without sources of their own need only packages of Python, which this machine may have.
     const reasons = peers.map((peer) => peer.find("/no-such-folder")).filter((found) => typeof found === "string")

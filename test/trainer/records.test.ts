@@ -224,7 +224,7 @@ describe("a trainer that is resumed", () => {
       }).pipe(Effect.scoped),
     ))
 
-  it("takes over the locks of the trainer's processes before, which died on other machines", () =>
+  it("takes over the locks of the trainer's processes before, which died on other machines", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -241,9 +241,10 @@ describe("a trainer that is resumed", () => {
           assert.isFalse(existsSync(join(resume, run, "run.lock")))
         }
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
-  it("leaves no lock if it is interrupted while it evicts a run", () =>
+  it("leaves no lock if it is interrupted while it evicts a run", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -264,7 +265,8 @@ describe("a trainer that is resumed", () => {
         yield* Fiber.interrupt(fiber)
         for (const run of ["run_a", "run_b"]) assert.isFalse(existsSync(join(folder, run, "run.lock")), run)
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("refuses another model, another seed and other adapters", () =>
     Effect.runPromise(

@@ -305,7 +305,7 @@ describe("trajectories of other programs", () => {
     assert.strictEqual(child.steps[0]._tag === "AgentStep" ? child.steps[0].parentId : "", first.id)
   })
 
-  it("are refused if all prompts together would be much larger than the file", async () => {
+  it("are refused if all prompts together would be much larger than the file", { tags: "slow" }, async () => {
     const { subagent_trajectories: _, ...alone } = foreign
     const steps = Array.from({ length: 20_000 }, (_, at) => ({ step_id: at + 1, source: "agent", message: "m" }))
     const whole = await decoded({ ...alone, steps })

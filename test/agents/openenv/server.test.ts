@@ -183,36 +183,39 @@ describe("a session of a server of OpenEnv", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live("waits for a client that does not read", () =>
-    Effect.gen(function* () {
-      let steps = 0
-      const long = TextEnv.make({
-        id: "long",
-        type: "long",
-        begin: () => ({ state: null, observation: "" }),
-        step: (state) => {
-          steps++
-          const observation = "x".repeat(2 ** 16)
-          return { state, observation, feedback: { score: 0, target: null, message: "" }, terminated: false }
-        },
-      })
-      const url = yield* served(yield* servedTasks(TaskSet.of("long", [long])))
-      const { ask, send, pause, resume, next } = yield* connect(`${url}/ws`)
-      yield* ask({ type: "reset" })
-      pause()
-      const all = 600
-      for (let at = 0; at < all; at++) send(step("on"))
-      const other = yield* connect(`${url}/ws`)
-      // Once the first session does nothing during many requests of the other one, it waits.
-      for (let still = 0, before = -1; still < 100; still = steps === before ? still + 1 : 0) {
-        before = steps
-        yield* other.ask({ type: "state" })
-      }
-      assert.isBelow(steps, all)
-      resume()
-      for (let at = 0; at < all; at++) yield* Effect.promise(next)
-      assert.strictEqual(steps, all)
-    }).pipe(Effect.scoped),
+  it.live(
+    "waits for a client that does not read",
+    () =>
+      Effect.gen(function* () {
+        let steps = 0
+        const long = TextEnv.make({
+          id: "long",
+          type: "long",
+          begin: () => ({ state: null, observation: "" }),
+          step: (state) => {
+            steps++
+            const observation = "x".repeat(2 ** 16)
+            return { state, observation, feedback: { score: 0, target: null, message: "" }, terminated: false }
+          },
+        })
+        const url = yield* served(yield* servedTasks(TaskSet.of("long", [long])))
+        const { ask, send, pause, resume, next } = yield* connect(`${url}/ws`)
+        yield* ask({ type: "reset" })
+        pause()
+        const all = 600
+        for (let at = 0; at < all; at++) send(step("on"))
+        const other = yield* connect(`${url}/ws`)
+        // Once the first session does nothing during many requests of the other one, it waits.
+        for (let still = 0, before = -1; still < 100; still = steps === before ? still + 1 : 0) {
+          before = steps
+          yield* other.ask({ type: "state" })
+        }
+        assert.isBelow(steps, all)
+        resume()
+        for (let at = 0; at < all; at++) yield* Effect.promise(next)
+        assert.strictEqual(steps, all)
+      }).pipe(Effect.scoped),
+    { tags: "slow" },
   )
 
   it.effect("calls tools, whose rewards come with steps", () =>

@@ -40,7 +40,7 @@ describe("differences of two texts", () => {
     assert.deepStrictEqual(textChanges(after, after), [])
   })
 
-  it("are those of whole texts when the work for all of them together would be too much", () => {
+  it("are those of whole texts when the work for all of them together would be too much", { tags: "slow" }, () => {
     const lines = (word: string) => Array.from({ length: 1400 }, (_, line) => (line === 0 ? "same" : `${word}${line}`))
     const texts = (word: string) => ({
       a: lines(word).join("\n"),

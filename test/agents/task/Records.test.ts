@@ -133,32 +133,35 @@ describe("a file of records", () => {
     }),
   )
 
-  it.effect("may be larger than the cache, with records of any length in any order", () =>
-    withFiles({}, (baseDir) =>
-      Effect.gen(function* () {
-        const fs = yield* FileSystem.FileSystem
-        const path = (yield* Path.Path).join(baseDir, "big.jsonl")
-        // 12 MiB, some records longer than a page, one exactly as long as several.
-        const lengths = Array.from({ length: 200 }, (_, index) => (index === 77 ? 300_000 : (index * 997) % 120_000))
-        const text = (index: number) => String.fromCharCode(97 + (index % 26)).repeat(lengths[index])
-        const file = lengths.map((_, index) => `${JSON.stringify({ index, text: text(index) })}\n`).join("")
-        yield* Effect.orDie(fs.writeFileString(path, file))
-        const records = yield* ofFile("big.jsonl", baseDir, () => undefined)
-        assert.strictEqual(records.size, 200)
-        for (const step of [1, 71, 199]) {
-          for (let at = 0, index = 0; at < 200; at++, index = (index + step) % 200) {
-            const { fields: found } = yield* records.at(index)
-            assert.strictEqual(found["index"], index)
-            assert.isTrue(found["text"] === text(index))
+  it.effect(
+    "may be larger than the cache, with records of any length in any order",
+    () =>
+      withFiles({}, (baseDir) =>
+        Effect.gen(function* () {
+          const fs = yield* FileSystem.FileSystem
+          const path = (yield* Path.Path).join(baseDir, "big.jsonl")
+          // 12 MiB, some records longer than a page, one exactly as long as several.
+          const lengths = Array.from({ length: 200 }, (_, index) => (index === 77 ? 300_000 : (index * 997) % 120_000))
+          const text = (index: number) => String.fromCharCode(97 + (index % 26)).repeat(lengths[index])
+          const file = lengths.map((_, index) => `${JSON.stringify({ index, text: text(index) })}\n`).join("")
+          yield* Effect.orDie(fs.writeFileString(path, file))
+          const records = yield* ofFile("big.jsonl", baseDir, () => undefined)
+          assert.strictEqual(records.size, 200)
+          for (const step of [1, 71, 199]) {
+            for (let at = 0, index = 0; at < 200; at++, index = (index + step) % 200) {
+              const { fields: found } = yield* records.at(index)
+              assert.strictEqual(found["index"], index)
+              assert.isTrue(found["text"] === text(index))
+            }
           }
-        }
-        const both = yield* Effect.all([records.at(3), records.at(150)], { concurrency: "unbounded" })
-        assert.deepStrictEqual(
-          both.map(({ fields: found }) => found["index"]),
-          [3, 150],
-        )
-      }),
-    ),
+          const both = yield* Effect.all([records.at(3), records.at(150)], { concurrency: "unbounded" })
+          assert.deepStrictEqual(
+            both.map(({ fields: found }) => found["index"]),
+            [3, 150],
+          )
+        }),
+      ),
+    { tags: "slow" },
   )
 
   it.effect("must not change while it is used", () =>

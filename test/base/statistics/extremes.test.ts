@@ -15,7 +15,7 @@ describe("the highest and the lowest of numbers", () => {
     }
   })
 
-  it("are found in half a million numbers, wherever data may have so many", () => {
+  it("are found in half a million numbers, wherever data may have so many", { tags: "slow" }, () => {
     assert.throws(() => Math.max(...many), RangeError)
     assert.deepStrictEqual([highest(many), lowest(many)], [999, 0])
     const { left } = normalised({ left: many, right: [1] })

@@ -91,11 +91,15 @@ describe("curves", () => {
     )
   })
 
-  it("keep all their points if they were measured at the same steps, and a few hundred if not", () => {
-    const long = of(Object.fromEntries(Array.from({ length: 400 }, (_, index) => [index, 1])))
-    assert.lengthOf(aggregateCurves([long]), 400)
-    assert.lengthOf(aggregateCurves([long, [0, 1.5, 399].map((step) => ({ step, value: 1 }))]), 300)
-  })
+  it(
+    "keep all their points if they were measured at the same steps, and a few hundred if not",
+    { tags: "slow" },
+    () => {
+      const long = of(Object.fromEntries(Array.from({ length: 400 }, (_, index) => [index, 1])))
+      assert.lengthOf(aggregateCurves([long]), 400)
+      assert.lengthOf(aggregateCurves([long, [0, 1.5, 399].map((step) => ({ step, value: 1 }))]), 300)
+    },
+  )
 
   it("without a common step have no point", () => {
     assert.deepEqual(aggregateCurves([of({ 10: 1 }), of({ 20: 1, 30: 2 })]), [])

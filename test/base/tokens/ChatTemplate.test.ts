@@ -179,23 +179,26 @@ describe("a chat template", () => {
 const tooMuch = /the template computes too much: more than 3000000 expressions and items of lists/
 
 describe("a template that would compute for minutes", () => {
-  it.effect("ends with what it does too often", () =>
-    Effect.gen(function* () {
-      const nested = "{% for a in range(9000) %}{% for b in range(9000) %}{{ b }}{% endfor %}{% endfor %}"
-      assert.match(
-        yield* message(nested),
-        /^m\/chat_template.jinja: the template computes too much: more than 3000000 expressions and items of lists, where 64 /,
-      )
-      const empty = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
-      const list = `{% set a = [1] %}${"{% set a = a + a %}".repeat(30)}{{ a | length }}`
-      for (const template of [empty, list]) assert.match(yield* message(template), tooMuch)
-      assert.match(
-        yield* message("{% for a in range(1000000) %}{% endfor %}"),
-        /range: expected at most 100000 numbers$/,
-      )
-      const doubled = `{% set a = 'aaaaaaaa' %}${"{% set a = a + a %}".repeat(27)}{{ a }}`
-      assert.match(yield* message(doubled), /makes a text of more than 67108864 characters$/)
-    }),
+  it.effect(
+    "ends with what it does too often",
+    () =>
+      Effect.gen(function* () {
+        const nested = "{% for a in range(9000) %}{% for b in range(9000) %}{{ b }}{% endfor %}{% endfor %}"
+        assert.match(
+          yield* message(nested),
+          /^m\/chat_template.jinja: the template computes too much: more than 3000000 expressions and items of lists, where 64 /,
+        )
+        const empty = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+        const list = `{% set a = [1] %}${"{% set a = a + a %}".repeat(30)}{{ a | length }}`
+        for (const template of [empty, list]) assert.match(yield* message(template), tooMuch)
+        assert.match(
+          yield* message("{% for a in range(1000000) %}{% endfor %}"),
+          /range: expected at most 100000 numbers$/,
+        )
+        const doubled = `{% set a = 'aaaaaaaa' %}${"{% set a = a + a %}".repeat(27)}{{ a }}`
+        assert.match(yield* message(doubled), /makes a text of more than 67108864 characters$/)
+      }),
+    { tags: "slow" },
   )
 
   it.effect(

@@ -199,7 +199,7 @@ describe("effect export", () => {
 
   it("says what can't be written", () =>
     withFolder(async (folder) => {
-      const text = program("totalSteps: 512").replace("Ppo.make({ nsteps: 32 })", "Ppo.make({ nsteps: 32, lstm: 8 })")
+      const text = program("totalSteps: 128").replace("Ppo.make({ nsteps: 32 })", "Ppo.make({ nsteps: 32, lstm: 8 })")
       const outcome = await effect([
         "run",
         write(folder, "train.ts", text),

@@ -25,7 +25,7 @@ const exportWith = (variables: Readonly<Record<string, string>>, args: ReadonlyA
   )
 
 describe("effect export --to wandb", () => {
-  it("writes settings, metrics, results and files of a run, and the same bytes again", () =>
+  it("writes settings, metrics, results and files of a run, and the same bytes again", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const settings = "validation: { everySteps: 1024, episodes: 4 }, checkpoint: { everySteps: 1024 }"
       const { runDir, digest } = resultOf(
@@ -104,5 +104,6 @@ describe("effect export --to wandb", () => {
       const silent = await effect(["export", runDir, "--to", "wandb", "--out", "silent"], folder)
       assert.strictEqual(silent.code, 2)
       assert.include(silent.stderr, "effect: --to wandb: expected the run's metrics in ")
-    }))
+    }),
+  )
 })

@@ -38,7 +38,7 @@ const exported = (run: string, folder: string) =>
   )
 
 describe("a run of somebody else with links in its folder", () => {
-  it("makes no command publish a file to which they lead, or list without end", () =>
+  it("makes no command publish a file to which they lead, or list without end", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const run = await honestRun(folder, "training")
       const at = (...parts: ReadonlyArray<string>): string => join(folder, run, ...parts)
@@ -67,7 +67,8 @@ describe("a run of somebody else with links in its folder", () => {
         assert.match(stderr, new RegExp(`${file} is a link, .*: remove the link, or replace it`))
         assert.isFalse(existsSync(join(folder, "model")))
       }
-    }))
+    }),
+  )
 
   it("is not resumed, and nothing is changed", () =>
     withFolder(async (folder) => {

@@ -98,7 +98,7 @@ describe("effect serve", () => {
       assert.include(stderr(), "serving tiny; stop with Ctrl-C")
     }).then(() => {}))
 
-  it("prints with --tinker where clients of Tinker find it", () =>
+  it("prints with --tinker where clients of Tinker find it", { tags: "slow" }, () =>
     withFolder((folder) =>
       serving([model, ...small, "--name", "tiny", "--tinker", "--tinker-dir", folder], async ({ stderr }) => {
         const [, address] =
@@ -107,7 +107,8 @@ describe("effect serve", () => {
         const models = [{ model_name: "tiny", max_context_length: 64 }]
         assert.deepStrictEqual(await answer.json(), { supported_models: models })
       }),
-    ).then(() => {}))
+    ).then(() => {}),
+  )
 
   it("loads each broadcast of a run, and skips one that is broken", () =>
     withFolder(async (folder) => {

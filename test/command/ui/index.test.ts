@@ -228,13 +228,14 @@ describe("curves of a folder", () => {
       assert.deepStrictEqual((await done(curves.of(path))).train.mean, [6, 7])
     }))
 
-  it("are read part by part where a file is long", () =>
+  it("are read part by part where a file is long", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const line = scoreLine(1, 5, 0).replace("}", `,"filler":"${"x".repeat(1 << 20)}"}`)
       write(folder, "a/scores/train/scores.jsonl", line.repeat(1 + Math.ceil(mostBytes / line.length)))
       const { curves } = await open(folder)
       assert.strictEqual((await done(curves.of("a"))).train.episodes.length, 1 + Math.ceil(mostBytes / line.length))
-    }))
+    }),
+  )
 
   it("of several runs are a band, made anew when one of them changes", () =>
     withFolder(async (folder) => {

@@ -47,7 +47,7 @@ describe("the metrics of effect ui", () => {
       assert.lengthOf(valuesOf(text, "effect_run_steps"), 2)
     }))
 
-  it("have at most 200 runs of their own, those that are running first", () =>
+  it("have at most 200 runs of their own, those that are running first", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const results = join(folder, "results")
       mkdirSync(results)
@@ -58,7 +58,8 @@ describe("the metrics of effect ui", () => {
       assert.lengthOf(valuesOf(text, "effect_run_steps"), 200)
       assert.isTrue(valuesOf(text, "effect_run_steps").some(([labels]) => labels.includes('seed="999"')))
       assert.deepEqual(valuesOf(text, "effect_runs_without_metrics"), [["", 11]])
-    }))
+    }),
+  )
 
   it("need the token", () =>
     withFolder(async (folder) => {

@@ -58,7 +58,7 @@ describe("the candidates on a run's page", () => {
     assert.deepStrictEqual(setsIn({ validation_scores: null }), [])
   })
 
-  it("may be more than a call may have arguments", () => {
+  it("may be more than a call may have arguments", { tags: "slow" }, () => {
     const many = Array.from({ length: 130_000 }, (_, index) => candidate("", index === 0 ? [] : [0], [index % 2]))
     const report = promptsReport(file(many))
     assert.deepInclude(report, { left: 129_500 })

@@ -54,10 +54,10 @@ describe("a wrong request", () => {
     ["a bias of no token", { ...body, logit_bias: { five: 1 } }, "logit_bias.five", "a token id"],
     ["a bias beyond 100", { ...body, logit_bias: { 5: 101 } }, "logit_bias.5", "between -100 and 100"],
     [
-      "a million biases",
-      { ...body, logit_bias: Object.fromEntries(Array.from({ length: 1e6 }, (_, id) => [id, 1])) },
+      "a hundred thousand biases",
+      { ...body, logit_bias: Object.fromEntries(Array.from({ length: 1e5 }, (_, id) => [id, 1])) },
       "logit_bias",
-      "expected at most 1024 items, found 1000000",
+      "expected at most 1024 items, found 100000",
     ],
     ["no tokens without a reason", { ...body, max_tokens: 0 }, "max_tokens", "prompt_logprobs"],
     [
@@ -427,7 +427,8 @@ describe("requests from elsewhere", () => {
 })
 
 describe("requests that would take long", () => {
-  const long = "word ".repeat(1_600_000)
+  const long = "word ".repeat(200_000)
+  const veryLong = long.repeat(8)
   const many = (count: number) => Array.from({ length: count }, () => 1)
 
   it("are refused before they are encoded, rendered or decoded", async () => {
@@ -480,7 +481,7 @@ describe("requests that would take long", () => {
       },
     }
     await serving({ chat: counting, maxLength: 200_000 }, async ({ post, url }) => {
-      const refused = post("/tokenize", { prompt: long })
+      const refused = post("/tokenize", { prompt: veryLong })
       while (parts.length < 2) await new Promise((resolve) => setImmediate(resolve))
       const before = parts.length
       asked = (await fetch(`${url}/health`)).ok && parts.length < 14 && before < 14

@@ -245,7 +245,7 @@ describe("a small Llama behind the server", () => {
       }
     }))
 
-  it("draws the same text for a seed: whole, streamed, among 64 requests and in this process", () =>
+  it("draws the same text for a seed: whole, streamed, among 64 requests and in this process", { tags: "slow" }, () =>
     serving(async ({ client }) => {
       const asked = (index: number) => ({
         model: "base",
@@ -274,7 +274,8 @@ describe("a small Llama behind the server", () => {
         lm.complete(request("Question 42", { model: "base", seed: 42, maxOutputTokens: 8 })),
       )
       assert.strictEqual(here.content, alone[2])
-    }))
+    }),
+  )
 
   it("gives log-probabilities that add up, and the chosen token first at temperature 0", () =>
     serving(async ({ client }) => {
@@ -298,7 +299,7 @@ describe("a small Llama behind the server", () => {
       }
     }))
 
-  it("answers each request with one set of weights while its adapter is reloaded under load", () =>
+  it("answers each request with one set of weights while its adapter is reloaded under load", { tags: "slow" }, () =>
     serving(async ({ client, post }) => {
       const load = async (step: number) => {
         const lora_path = `/broadcast/step_${step}`
@@ -342,5 +343,6 @@ describe("a small Llama behind the server", () => {
       await reloading
       for (const { index, step, text } of answers.flat()) assert.strictEqual(text, right.get(`${step} ${index % 4}`))
       assert.isAbove(new Set(answers.flat().map(({ step }) => step)).size, 1)
-    }))
+    }),
+  )
 })

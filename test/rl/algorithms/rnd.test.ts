@@ -17,21 +17,24 @@ describe("RND", () => {
       ({ result }) => result.digest,
     )
 
-  it.effect("follows each of its settings", () =>
-    Effect.gen(function* () {
-      const settings = [
-        {},
-        { episodic: true },
-        { predictionShare: 0.3 },
-        { predictionLearningRateShare: 0.5 },
-        { predictionSize: 8 },
-        { intrinsicCoefficient: 0.5 },
-        { extrinsicCoefficient: 1 },
-        { gammaIntrinsic: 0.9 },
-        { initObsSteps: 5 },
-      ]
-      const digests = yield* Effect.forEach(settings, digestOf)
-      assert.strictEqual(new Set(digests).size, settings.length)
-    }),
+  it.effect(
+    "follows each of its settings",
+    () =>
+      Effect.gen(function* () {
+        const settings = [
+          {},
+          { episodic: true },
+          { predictionShare: 0.3 },
+          { predictionLearningRateShare: 0.5 },
+          { predictionSize: 8 },
+          { intrinsicCoefficient: 0.5 },
+          { extrinsicCoefficient: 1 },
+          { gammaIntrinsic: 0.9 },
+          { initObsSteps: 5 },
+        ]
+        const digests = yield* Effect.forEach(settings, digestOf)
+        assert.strictEqual(new Set(digests).size, settings.length)
+      }),
+    { tags: "slow" },
   )
 })

@@ -28,7 +28,7 @@ describe("noise by Ornstein and Uhlenbeck", () => {
     }
   })
 
-  it("approaches the deviation of the process, √(1 / 2θ), and is correlated in time", () => {
+  it("approaches the deviation of the process, √(1 / 2θ), and is correlated in time", { tags: "slow" }, () => {
     const process = ornsteinUhlenbeck(4000, 1)
     const random = stream(1, "test")
     for (let step = 0; step < 1500; step++) process.step(random)

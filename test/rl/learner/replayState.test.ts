@@ -23,19 +23,22 @@ const replayFileOf = (env: Env, algorithm: Algorithm, totalSteps: number) =>
   })
 
 describe("the saved file of a replay buffer", () => {
-  it.effect("is as large as the filled part, not as the whole buffer", () =>
-    Effect.gen(function* () {
-      const small = { hidden: [8], batchSize: 8, learningStarts: 40 }
-      // 101 steps of two envs, each 4 + 2 float32, are 4,848 bytes; a million would be 24 MB.
-      assert.isBelow(yield* replayFileOf(Pendulum.env, Sac.make(small), 200), 8_000)
-      const byPriority = Dqn.make({ ...small, prioritised: {}, bufferSize: 100_000 })
-      assert.isBelow(yield* replayFileOf(CartPole.env, byPriority, 200), 12_000)
-      const ofImages = Dqn.make({ ...small, bufferSize: 50_000 })
-      const pixels = maze.observationSpace.shape.reduce((product, size) => product * size, 1)
-      assert.isBelow(yield* replayFileOf(maze, ofImages, 200), 206 * (pixels + 40))
-      const sequences = Unreal.make({ hidden: [8], nsteps: 8, replaySize: 20_000, replaySteps: 8, cell: 2 })
-      assert.isBelow(yield* replayFileOf(maze, sequences, 160), 170 * (pixels + 40))
-    }),
+  it.effect(
+    "is as large as the filled part, not as the whole buffer",
+    () =>
+      Effect.gen(function* () {
+        const small = { hidden: [8], batchSize: 8, learningStarts: 40 }
+        // 101 steps of two envs, each 4 + 2 float32, are 4,848 bytes; a million would be 24 MB.
+        assert.isBelow(yield* replayFileOf(Pendulum.env, Sac.make(small), 200), 8_000)
+        const byPriority = Dqn.make({ ...small, prioritised: {}, bufferSize: 100_000 })
+        assert.isBelow(yield* replayFileOf(CartPole.env, byPriority, 200), 12_000)
+        const ofImages = Dqn.make({ ...small, bufferSize: 50_000 })
+        const pixels = maze.observationSpace.shape.reduce((product, size) => product * size, 1)
+        assert.isBelow(yield* replayFileOf(maze, ofImages, 200), 206 * (pixels + 40))
+        const sequences = Unreal.make({ hidden: [8], nsteps: 8, replaySize: 20_000, replaySteps: 8, cell: 2 })
+        assert.isBelow(yield* replayFileOf(maze, sequences, 160), 170 * (pixels + 40))
+      }),
+    { tags: "slow" },
   )
 })
 

@@ -72,19 +72,22 @@ const noiseOf = (sharedNoiseSize: number) =>
   }).pipe(Effect.scoped, Effect.provide(Wasm.layer))
 
 describe("the noise of an actor", () => {
-  it.effect("is drawn once for all envs where they share it", () =>
-    Effect.gen(function* () {
-      const [shared, own] = [yield* noiseOf(3), yield* noiseOf(0)]
-      for (let step = 0; step < 3; step++) {
-        for (let env = 0; env < numEnvs; env++) {
-          const drawn = shared[env][step].filter((number) => number !== 0).length
-          assert.strictEqual(drawn, env === 0 ? 5 : 2, `env ${env}, step ${step}`)
-          assert.strictEqual(new Set(own[env][step]).size, 5)
+  it.effect(
+    "is drawn once for all envs where they share it",
+    () =>
+      Effect.gen(function* () {
+        const [shared, own] = [yield* noiseOf(3), yield* noiseOf(0)]
+        for (let step = 0; step < 3; step++) {
+          for (let env = 0; env < numEnvs; env++) {
+            const drawn = shared[env][step].filter((number) => number !== 0).length
+            assert.strictEqual(drawn, env === 0 ? 5 : 2, `env ${env}, step ${step}`)
+            assert.strictEqual(new Set(own[env][step]).size, 5)
+          }
+          // The first row has the numbers that it would have if nothing were shared.
+          assert.deepEqual(shared[0][step], own[0][step])
+          assert.strictEqual(new Set(shared.flatMap((rows) => rows[step])).size, 5 + 2 + 2 + 1)
         }
-        // The first row has the numbers that it would have if nothing were shared.
-        assert.deepEqual(shared[0][step], own[0][step])
-        assert.strictEqual(new Set(shared.flatMap((rows) => rows[step])).size, 5 + 2 + 2 + 1)
-      }
-    }),
+      }),
+    { tags: "slow" },
   )
 })

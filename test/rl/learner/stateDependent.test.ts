@@ -58,29 +58,32 @@ const actionsOf = (algorithm: Algorithm, iterations: number) =>
 const hidden = [4]
 
 describe("state-dependent exploration", () => {
-  it.effect("holds an env's noise for sampleFreq steps, and for whole rollouts with −1; each env has its own", () =>
-    Effect.gen(function* () {
-      const sde = { atWarmup: true }
-      for (const [algorithm, iterations, expected] of [
-        [Ppo.make({ hidden, nsteps: 4, logStdInit: -1, sde: {} }), 2, [0, 0, 0, 0, 2, 2, 2, 2]],
-        [
-          Ppo.make({ hidden, nsteps: 5, minibatches: 1, logStdInit: -1, sde: { sampleFreq: 2 } }),
-          2,
-          [0, 0, 2, 2, 4, 6, 6, 8, 8, 10],
-        ],
-        [A2c.make({ hidden, nsteps: 2, logStdInit: -1, sde: { sampleFreq: 1 } }), 2, [0, 2, 4, 6]],
-        [Sac.make({ hidden, trainEvery: 6, sde }), 2, [0, 0, 0, 2, 2, 2]],
-        [Sac.make({ hidden, trainEvery: 8, sde: { ...sde, sampleFreq: 2 } }), 2, [0, 0, 2, 2, 4, 4, 6, 6]],
-        [Tqc.make({ hidden, trainEvery: 8, sde: { ...sde, sampleFreq: 3 } }), 2, [0, 0, 0, 2, 4, 4, 4, 6]],
-      ] as const) {
-        const [first, second] = yield* actionsOf(algorithm, iterations)
-        assert.deepEqual(first, [...expected])
-        assert.deepEqual(
-          second,
-          expected.map((number) => number + 1),
-        )
-      }
-    }),
+  it.effect(
+    "holds an env's noise for sampleFreq steps, and for whole rollouts with −1; each env has its own",
+    () =>
+      Effect.gen(function* () {
+        const sde = { atWarmup: true }
+        for (const [algorithm, iterations, expected] of [
+          [Ppo.make({ hidden, nsteps: 4, logStdInit: -1, sde: {} }), 2, [0, 0, 0, 0, 2, 2, 2, 2]],
+          [
+            Ppo.make({ hidden, nsteps: 5, minibatches: 1, logStdInit: -1, sde: { sampleFreq: 2 } }),
+            2,
+            [0, 0, 2, 2, 4, 6, 6, 8, 8, 10],
+          ],
+          [A2c.make({ hidden, nsteps: 2, logStdInit: -1, sde: { sampleFreq: 1 } }), 2, [0, 2, 4, 6]],
+          [Sac.make({ hidden, trainEvery: 6, sde }), 2, [0, 0, 0, 2, 2, 2]],
+          [Sac.make({ hidden, trainEvery: 8, sde: { ...sde, sampleFreq: 2 } }), 2, [0, 0, 2, 2, 4, 4, 6, 6]],
+          [Tqc.make({ hidden, trainEvery: 8, sde: { ...sde, sampleFreq: 3 } }), 2, [0, 0, 0, 2, 4, 4, 4, 6]],
+        ] as const) {
+          const [first, second] = yield* actionsOf(algorithm, iterations)
+          assert.deepEqual(first, [...expected])
+          assert.deepEqual(
+            second,
+            expected.map((number) => number + 1),
+          )
+        }
+      }),
+    { tags: "slow" },
   )
 
   it.effect("acts at random in the first steps of SAC unless atWarmup is set", () =>

@@ -192,24 +192,27 @@ describe("backends", () => {
 })
 
 describe("algorithms learn", () => {
-  it.effect("PPO: CartPole within 40,000 steps", () =>
-    Effect.gen(function* () {
-      const algorithm = Ppo.make({
-        learningRate: 1e-3,
-        nsteps: 64,
-        epochs: 10,
-        gamma: 0.98,
-        lambda: 0.8,
-        entropyCoefficient: 0,
-      })
-      const { result } = yield* keep({
-        env: CartPole.env,
-        algorithm,
-        totalSteps: 40_000,
-        validation: { everySteps: 40_000, episodes: 10 },
-      })
-      assert.isAbove(result.validation?.meanReturn ?? 0, 200)
-    }),
+  it.effect(
+    "PPO: CartPole within 40,000 steps",
+    () =>
+      Effect.gen(function* () {
+        const algorithm = Ppo.make({
+          learningRate: 1e-3,
+          nsteps: 64,
+          epochs: 10,
+          gamma: 0.98,
+          lambda: 0.8,
+          entropyCoefficient: 0,
+        })
+        const { result } = yield* keep({
+          env: CartPole.env,
+          algorithm,
+          totalSteps: 40_000,
+          validation: { everySteps: 40_000, episodes: 10 },
+        })
+        assert.isAbove(result.validation?.meanReturn ?? 0, 200)
+      }),
+    { tags: "slow" },
   )
 
   it.effect(

@@ -39,26 +39,30 @@ interface Trained {
   readonly meanwhile?: () => void
 }
 
-it("a training whose folder is moved ends with an error, and goes on at the new place to the same bits", () =>
-  withFolder((folder) =>
-    Effect.runPromise(
-      Effect.gen(function* () {
-        const [whole, before, after] = ["whole", "before", "after"].map((name) => join(folder, name))
-        const { digest } = yield* train(whole)
-        const error = yield* Effect.flip(train(before, { at: 50, meanwhile: () => renameSync(before, after) }))
-        assert.match(error.message, /^cannot write .*0001: the folder was moved or deleted during the run; resume/)
-        // A log that is opened later begins anew, but nothing that looks like a run.
-        const left = existsSync(before) ? readdirSync(before, { recursive: true, encoding: "utf8" }) : []
-        assert.deepStrictEqual(
-          left.filter((path) => /checkpoint|config|return|metrics/.test(path)),
-          [],
-        )
-        const [log] = readdirSync(after, { recursive: true, encoding: "utf8" }).filter((path) =>
-          path.endsWith("run.log"),
-        )
-        assert.match(readFileSync(join(after, log), "utf8"), /failed at step 64 .*the folder was moved or deleted/)
-        const resumed = yield* train(after, { resume: join(after, log, "..") })
-        assert.deepStrictEqual([resumed.digest, resumed.steps], [digest, steps])
-      }),
+it(
+  "a training whose folder is moved ends with an error, and goes on at the new place to the same bits",
+  { tags: "slow" },
+  () =>
+    withFolder((folder) =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const [whole, before, after] = ["whole", "before", "after"].map((name) => join(folder, name))
+          const { digest } = yield* train(whole)
+          const error = yield* Effect.flip(train(before, { at: 50, meanwhile: () => renameSync(before, after) }))
+          assert.match(error.message, /^cannot write .*0001: the folder was moved or deleted during the run; resume/)
+          // A log that is opened later begins anew, but nothing that looks like a run.
+          const left = existsSync(before) ? readdirSync(before, { recursive: true, encoding: "utf8" }) : []
+          assert.deepStrictEqual(
+            left.filter((path) => /checkpoint|config|return|metrics/.test(path)),
+            [],
+          )
+          const [log] = readdirSync(after, { recursive: true, encoding: "utf8" }).filter((path) =>
+            path.endsWith("run.log"),
+          )
+          assert.match(readFileSync(join(after, log), "utf8"), /failed at step 64 .*the folder was moved or deleted/)
+          const resumed = yield* train(after, { resume: join(after, log, "..") })
+          assert.deepStrictEqual([resumed.digest, resumed.steps], [digest, steps])
+        }),
+      ),
     ),
-  ))
+)

@@ -50,23 +50,26 @@ describe("the sink for system figures", () => {
     }),
   )
 
-  it.effect("samples long runs less and less often, and the end in any case", () =>
-    Effect.gen(function* () {
-      const { run, emit, flush } = yield* recorded(system(() => idle))
-      const hours = 1
-      for (let tenth = 1; tenth <= hours * 36_000; tenth++) {
-        yield* TestClock.adjust("100 millis")
-        yield* emit([update(tenth)])
-      }
-      yield* TestClock.adjust("1 millis")
-      yield* emit([{ _tag: "RunEnded", step: 400_000, episodes: 0, reason: "finished", message: null }])
-      yield* flush
-      const lines = linesOf(yield* run.readText("system.jsonl"))
-      assert.isAbove(lines.length, 500)
-      assert.isBelow(lines.length, 800)
-      assert.isBelow(Number(lines[0].seconds), 0.5)
-      assert.strictEqual(lines.at(-1)?.step_index, 400_000)
-    }),
+  it.effect(
+    "samples long runs less and less often, and the end in any case",
+    () =>
+      Effect.gen(function* () {
+        const { run, emit, flush } = yield* recorded(system(() => idle))
+        const hours = 1
+        for (let tenth = 1; tenth <= hours * 36_000; tenth++) {
+          yield* TestClock.adjust("100 millis")
+          yield* emit([update(tenth)])
+        }
+        yield* TestClock.adjust("1 millis")
+        yield* emit([{ _tag: "RunEnded", step: 400_000, episodes: 0, reason: "finished", message: null }])
+        yield* flush
+        const lines = linesOf(yield* run.readText("system.jsonl"))
+        assert.isAbove(lines.length, 500)
+        assert.isBelow(lines.length, 800)
+        assert.isBelow(Number(lines[0].seconds), 0.5)
+        assert.strictEqual(lines.at(-1)?.step_index, 400_000)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("goes on in the file of a run that is resumed, at the step that it resumes from", () =>

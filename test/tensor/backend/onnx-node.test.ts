@@ -42,22 +42,25 @@ describe("onnx-node", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("several threads add up rows without losing any", () =>
-    Effect.gen(function* () {
-      const [count, width] = [4096, 256]
-      const [rows, updates] = [G.input("rows", [count], "i32"), G.input("updates", [count, width])]
-      const sums = G.scatterAdd(rows, updates, 3)
-      const inputs = { rows, updates }
-      const spec: ProgramSpec = { name: "test", inputs, state: {}, outputs: { sums } }
-      const scatter = yield* compileWith(OnnxNode.layerCpu({ threads: 2 }), spec)
-      scatter.feeds.rows.forEach((_, at) => (scatter.feeds.rows[at] = at % 2))
-      scatter.feeds.updates.fill(1)
-      const expected = Float32Array.from({ length: 3 * width }, (_, at) => (at < 2 * width ? count / 2 : 0))
-      for (let run = 0; run < 20; run++) {
-        yield* scatter.run
-        assert.deepStrictEqual(scatter.results.sums, expected)
-      }
-    }).pipe(Effect.scoped),
+  it.effect(
+    "several threads add up rows without losing any",
+    () =>
+      Effect.gen(function* () {
+        const [count, width] = [4096, 256]
+        const [rows, updates] = [G.input("rows", [count], "i32"), G.input("updates", [count, width])]
+        const sums = G.scatterAdd(rows, updates, 3)
+        const inputs = { rows, updates }
+        const spec: ProgramSpec = { name: "test", inputs, state: {}, outputs: { sums } }
+        const scatter = yield* compileWith(OnnxNode.layerCpu({ threads: 2 }), spec)
+        scatter.feeds.rows.forEach((_, at) => (scatter.feeds.rows[at] = at % 2))
+        scatter.feeds.updates.fill(1)
+        const expected = Float32Array.from({ length: 3 * width }, (_, at) => (at < 2 * width ? count / 2 : 0))
+        for (let run = 0; run < 20; run++) {
+          yield* scatter.run
+          assert.deepStrictEqual(scatter.results.sums, expected)
+        }
+      }).pipe(Effect.scoped),
+    { tags: "slow" },
   )
 
   it.effect(

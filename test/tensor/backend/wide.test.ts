@@ -54,7 +54,7 @@ describe("the check of widened kernels", () => {
     assert.isUndefined(differenceBetween(plain, widened)),
   )
 
-  it("detects nearly every wrong instruction", () => {
+  it("detects nearly every wrong instruction", { tags: "slow" }, () => {
     const { bytes } = compile(simplify(checkProgram()), { lanes: 8 })
     // 32-bit float additions and products of vectors; every 150th becomes a maximum.
     const places = [...bytes.keys()].filter(

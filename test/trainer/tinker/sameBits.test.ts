@@ -91,7 +91,7 @@ const sampleOf = (tokens: ReadonlyArray<number>, at: number): TrainingSample => 
 })
 
 describe("the updates of a Tinker server", () => {
-  it("have the bits of the multi-run trainer's, for the same batches and settings", async () => {
+  it("have the bits of the multi-run trainer's, for the same batches and settings", { tags: "slow" }, async () => {
     const expected = await inProcess()
     const folder = temporaryFolder()
     const client = await startTinker(folder)

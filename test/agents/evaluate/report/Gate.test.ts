@@ -148,7 +148,7 @@ describe("a limit of the regression", () => {
     return passed / evaluations
   } // prettier-ignore
 
-  it("is rarely exceeded by chance, and rarely ruled out by chance", () => {
+  it("is rarely exceeded by chance, and rarely ruled out by chance", { tags: "slow" }, () => {
     for (const size of [1, 0.5]) {
       for (const tasks of [6, 9, 14]) {
         assert.isAtLeast(passing(tasks, [0.3, 0.3, size], { limit: 0, strict: false }), 0.95, `${tasks} tasks`)

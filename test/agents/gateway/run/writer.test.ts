@@ -19,32 +19,35 @@ class CheckedFiles extends Map<string, Uint8Array> {
 }
 
 describe("a gateway that is interrupted", () => {
-  it.live("writes the rollouts of open sessions in pieces, since all together may be longer than a string", () =>
-    Effect.gen(function* () {
-      const files = new CheckedFiles()
-      const sizes: Array<number> = []
-      files.check = (path, { length }) => void (path.endsWith("rollouts.jsonl") && sizes.push(length))
-      const ids = ["a", "b", "c"]
-      const content = "x".repeat(2.2e6)
-      const messages = [
-        { role: "system", content },
-        { role: "user", content: "Hi" },
-      ]
-      yield* running({ files }, (url) =>
-        Effect.forEach(ids, (id) =>
-          send(`${url}/sessions/${id}/v1/chat/completions`, { body: JSON.stringify({ model: "m", messages }) }),
-        ),
-      )
-      assert.sameMembers(
-        rolloutsIn(files).map(({ id }) => id),
-        ids,
-      )
-      const appended = sizes.map((size, at) => size - (sizes[at - 1] ?? 0))
-      assert.lengthOf(
-        appended.filter((size) => size > 2.2e6),
-        3,
-      )
-    }).pipe(Effect.provide(machine)),
+  it.live(
+    "writes the rollouts of open sessions in pieces, since all together may be longer than a string",
+    () =>
+      Effect.gen(function* () {
+        const files = new CheckedFiles()
+        const sizes: Array<number> = []
+        files.check = (path, { length }) => void (path.endsWith("rollouts.jsonl") && sizes.push(length))
+        const ids = ["a", "b", "c"]
+        const content = "x".repeat(2.2e6)
+        const messages = [
+          { role: "system", content },
+          { role: "user", content: "Hi" },
+        ]
+        yield* running({ files }, (url) =>
+          Effect.forEach(ids, (id) =>
+            send(`${url}/sessions/${id}/v1/chat/completions`, { body: JSON.stringify({ model: "m", messages }) }),
+          ),
+        )
+        assert.sameMembers(
+          rolloutsIn(files).map(({ id }) => id),
+          ids,
+        )
+        const appended = sizes.map((size, at) => size - (sizes[at - 1] ?? 0))
+        assert.lengthOf(
+          appended.filter((size) => size > 2.2e6),
+          3,
+        )
+      }).pipe(Effect.provide(machine)),
+    { tags: "slow" },
   )
 
   it.live("fails if the last rollouts cannot be written, instead of waiting or ending without them", () =>

@@ -48,13 +48,19 @@ describe("Parquet", () => {
     }),
   )
 
-  it.effect("refuses a page whose texts repeat a long one so often that they would fill the memory", () =>
-    Effect.gen(function* () {
-      const long = "x".repeat(20_000)
-      const bytes = prefixed(Array.from({ length: 5000 }, () => long))
-      const { message } = yield* Effect.flip(read(bytes))
-      assert.match(message, /^open\/x: the Parquet file is damaged: it claims to hold more than \d+ bytes of unpacked/)
-    }),
+  it.effect(
+    "refuses a page whose texts repeat a long one so often that they would fill the memory",
+    () =>
+      Effect.gen(function* () {
+        const long = "x".repeat(20_000)
+        const bytes = prefixed(Array.from({ length: 5000 }, () => long))
+        const { message } = yield* Effect.flip(read(bytes))
+        assert.match(
+          message,
+          /^open\/x: the Parquet file is damaged: it claims to hold more than \d+ bytes of unpacked/,
+        )
+      }),
+    { tags: "slow" },
   )
 
   for (const [codec, pack] of codecs) {

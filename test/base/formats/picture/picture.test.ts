@@ -320,7 +320,7 @@ describe("gifOf", () => {
     { tags: "slow" },
   )
 
-  it("writes the end in as many bits as readers expect, however many pixels there are", () => {
+  it("writes the end in as many bits as readers expect, however many pixels there are", { tags: "slow" }, () => {
     // No two neighbours repeat, so each pixel adds a code. With the last two lengths, the last code is the last one of
     // its size, and the bits before the end fill whole bytes, so that a bit that lacks is not among the zeros that follow.
     for (const length of [1, 2, 255, 256, 257, 8445, 19450]) {

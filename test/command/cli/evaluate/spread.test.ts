@@ -78,7 +78,7 @@ describe("the evaluation of a run on other machines", () => {
     }),
   )
 
-  it("is refused by a worker that has other settings or another program", () =>
+  it("is refused by a worker that has other settings or another program", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const run = await trained(folder, "train.ts", program(settings))
       const args = ["eval", run, "--episodes", "40", "--json"]
@@ -87,7 +87,8 @@ describe("the evaluation of a run on other machines", () => {
       const files = [{ path: join(folder, "train.ts"), sha256: "1".repeat(64) }]
       const training = { _tag: "Program", backend: "wasm", files, name: "eval", overrides: [] }
       assert.match((await spread(args, 1, { training })).error ?? "", /train\.ts: expected the file/)
-    }))
+    }),
+  )
 
   it("is refused for finished evaluations", () =>
     withFolder(async (folder) => {

@@ -61,7 +61,7 @@ describe("a run that is finished", () => {
       }),
   )
 
-  it("stays finished when a signal comes before its process ends", () =>
+  it("stays finished when a signal comes before its process ends", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "lasting.ts", program(a2c, ".pipe(Effect.tap(() => Effect.never))"))
       const results = join(folder, "results")
@@ -78,7 +78,8 @@ describe("a run that is finished", () => {
       assert.strictEqual(code, 0)
       assert.strictEqual(JSON.parse(stdout).steps, 64)
       assert.notInclude(stderr, "interrupted")
-    }))
+    }),
+  )
 })
 
 describe("a run that a model's error ends", () => {

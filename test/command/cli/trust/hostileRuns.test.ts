@@ -109,7 +109,7 @@ describe("a run of somebody else", () => {
       assert.match(large.stderr, /train\.ts: a permission for it would not cover all files .*; look at the code/)
     }))
 
-  it("starts nothing with --dry-run, whatever a config names", () =>
+  it("starts nothing with --dry-run, whatever a config names", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       writeFileSync(join(folder, "space.yaml"), "parameters: { algorithm.gamma: { uniform: [0.9, 0.99] } }\n")
       const { training, agents } = hostileConfigs(folder)
@@ -129,7 +129,8 @@ describe("a run of somebody else", () => {
           assert.isFalse(isMarked(folder), `${name}: effect ${words.join(" ")}`)
         }
       }
-    }))
+    }),
+  )
 
   it("sends nothing to an address of its own, and no variable to any", () =>
     withFolder(async (folder) => {

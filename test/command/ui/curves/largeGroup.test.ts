@@ -6,7 +6,7 @@ import type { FileSource } from "../../../../src/run/read/FileSource.ts"
 import { makeCurves } from "../../../../src/command/ui/curves/curves.ts"
 import { scoreLine } from "../folder.ts"
 
-it("a group of 5,000 runs has the band of 2,000 of them, evenly spread", async () => {
+it("a group of 5,000 runs has the band of 2,000 of them, evenly spread", { tags: "slow" }, async () => {
   const read = new Set<string>()
   const scores = scoreLine(10, 7, 0)
   const bytes = new TextEncoder().encode(scores)

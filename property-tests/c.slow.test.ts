@@ -7,6 +7,7 @@ import * as Wasm from "../src/tensor/backend/wasm.ts"
 import { typesInC } from "../src/tensor/c/literals.ts"
 import { programInC } from "../src/tensor/c/program.ts"
 import * as G from "../src/tensor/graph/ops.ts"
+import type { TensorData } from "../src/tensor/graph/Tensor.ts"
 import type { ProgramSpec } from "../src/tensor/graph/Program.ts"
 import { replaced } from "../src/tensor/graph/replaced.ts"
 import { sizeOf, type Tensor } from "../src/tensor/graph/Tensor.ts"
@@ -64,7 +65,7 @@ const inC = (spec: ProgramSpec, index: number): string => {
   ].join("\n")
 }
 
-type Fill = (feed: Float32Array | Int32Array | Uint8Array, name: string) => void
+type Fill = (feed: TensorData, name: string) => void
 
 const waves: Fill = (feed, name) => feed.forEach((_, i) => void (feed[i] = Math.fround(Math.cos(i * 5 + name.length))))
 

@@ -11,7 +11,7 @@ import { tries } from "../test/house/tries.ts"
 const groups = fc.dictionary(fc.constantFrom("act", "update"), choices, { minKeys: 1 })
 
 const grown = (picked: Readonly<Record<string, Parameters<typeof grow>[0]>>): Record<string, ProgramSpec> =>
-  Record.map(picked, grow)
+  Record.map(picked, (one) => grow(one, { bytes: true }))
 
 const compiled = (specs: Readonly<Record<string, ProgramSpec>>): CompiledModule =>
   compileAll(Record.map(specs, simplify))

@@ -47,9 +47,10 @@ export const firstDifference = (
 ): string | undefined => {
   const programs = [one, reference]
   for (const [name, { tensor }] of Object.entries(spec.state)) {
-    const start = Float32Array.from({ length: tensor.shape.reduce((a, b) => a * b, 1) }, (_, i) =>
-      Math.sin(i * 7 + name.charCodeAt(0)),
-    )
+    const start = Float32Array.from({ length: tensor.shape.reduce((a, b) => a * b, 1) }, (_, i) => {
+      const wave = Math.sin(i * 7 + name.charCodeAt(0))
+      return tensor.dtype === "i8" ? Math.round(127 * wave) : wave
+    })
     for (const program of programs) Effect.runSync(program.write(name, start))
   }
   for (let run = 0; run < 2; run++) {

@@ -4,12 +4,18 @@ import * as G from "../../src/tensor/graph/ops.ts"
 import type { ProgramSpec } from "../../src/tensor/graph/Program.ts"
 import { sizeOf, type Tensor } from "../../src/tensor/graph/Tensor.ts"
 
-/** A graph grown from a list of numbers: each picks an op and what it is applied to, among all that was made before. */
-export const grow = (choices: ReadonlyArray<readonly [number, number, number]>): ProgramSpec => {
+type Choices = ReadonlyArray<readonly [number, number, number]>
+
+/**
+ * A graph grown from a list of numbers: each picks an op and what it is applied to, among all that was made before. With
+ * `bytes`, a state has weights of one byte, which sessions of ONNX Runtime do not take.
+ */
+export const grow = (choices: Choices, { bytes = false }: { readonly bytes?: boolean } = {}): ProgramSpec => {
   const inputs = { a: G.input("a", [6, 4]), b: G.input("b", [4]), c: G.input("c", [6, 1]), d: G.input("d", [24]) }
   const s = G.state("s", [6, 4])
   const t = G.state("t", [4, 6])
   const r = G.state("r", [24])
+  const w = G.state("w", [4, 6], "i8")
   const pool: Array<Tensor> = [...Object.values(inputs), s, t, r]
   const matrix = (x: Tensor): Tensor => G.reshape(x, sizeOf(x.shape) === 24 ? [4, 6] : [sizeOf(x.shape), 1])
   const broadcasts = (x: Tensor, y: Tensor): boolean => {
@@ -47,6 +53,15 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
       sizeOf(x.shape) === 24 && sizeOf(y.shape) === 24
         ? G.matmul(matrix(x), matrix(y), { transposeA: true })
         : undefined,
+    // Weights of one byte, with a scale for each output, as they are and transposed.
+    (x, _, n) => {
+      if (!bytes) return undefined
+      const weight = G.cast(w, "f32")
+      if (x.shape.at(-1) === 6 && x.shape.length > 1)
+        return G.mul(G.matmul(tamed(x), weight, { transposeB: true }), G.mul(inputs.b, n / 100))
+      return x.shape.at(-1) === 4 && x.shape.length > 1 ? G.mul(G.matmul(tamed(x), weight), 0.01) : undefined
+    },
+    (_, __, n) => (bytes ? G.mul(G.cast(G.gather(w, G.constant(Int32Array.of(3, n % 4))), "f32"), 0.02) : undefined),
     (x, _, n) => (x.shape.length > 0 ? G.sum(x, n % x.shape.length, { keepDims: n % 2 === 0 }) : undefined),
     (x, _, n) => (x.shape.length > 0 ? G.max(x, n % x.shape.length) : undefined),
     (x) => G.mean(x),
@@ -136,6 +151,7 @@ export const grow = (choices: ReadonlyArray<readonly [number, number, number]>):
     state: {
       s: { tensor: s, next: step(s, slopeS) },
       t: { tensor: t, next: G.mul(G.tanh(whole[whole.length - 1]), 0.9) },
+      ...(bytes ? { w: { tensor: w } } : {}),
       r: { tensor: r, next: step(G.mul(r, 0.9), slopeR) },
     },
     outputs: { loss, slopeS, slopeR, ...Object.fromEntries(last.map((x, i) => [`y${i}`, x])), old: r },

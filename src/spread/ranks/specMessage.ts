@@ -40,7 +40,10 @@ export const encodeSpec = ({ name, inputs, state, outputs, minibatches }: Sliced
     outputs: Record.map(outputs, positionOf),
     minibatches,
   })
-  const tensors = Array.from(constants, ([position, data]) => [`${position}`, { shape: [data.length], data }] as const)
+  const tensors = [...constants].flatMap(([position, data]) =>
+    // Only states have bytes.
+    data instanceof Int8Array ? [] : [[`${position}`, { shape: [data.length], data }] as const],
+  )
   return Safetensors.encode(Object.fromEntries(tensors), { spec })
 }
 

@@ -73,9 +73,10 @@ export const microsecondsOnWasm = (spec: ProgramSpec): number => costsOf(spec).o
 
 /**
  * Tells whether a run of each of the graphs is expected to take less time as a WebAssembly module than in sessions. Programs
- * that share states run on the same backend, so the sum of their times decides.
+ * that share states run on the same backend, so the sum of their times decides. Sessions take no states of int8.
  */
 export const prefersWasm = (...specs: ReadonlyArray<ProgramSpec>): boolean => {
+  if (specs.some(({ state }) => Object.values(state).some(({ tensor }) => tensor.dtype === "i8"))) return true
   const costs = specs.map(costsOf)
   const sum = (key: "onWasm" | "inSession"): number => costs.reduce((total, cost) => total + cost[key], 0)
   return sum("onWasm") <= sum("inSession")

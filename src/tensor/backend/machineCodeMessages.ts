@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import { jsonText } from "../../base/config/jsonText.ts"
 
 const Place = Schema.Struct({
-  dtype: Schema.Literals(["f32", "i32", "bool"]),
+  dtype: Schema.Literals(["f32", "i32", "i8", "bool"]),
   address: Schema.Int,
   length: Schema.Int,
 })

@@ -342,4 +342,4 @@ const tensorOver = ({ Tensor }: WebRuntime, data: TensorData, shape: Shape): Web
     ? new Tensor("float32", data, shape)
     : data instanceof Int32Array
       ? new Tensor("int32", data, shape)
-      : new Tensor("bool", data, shape)
+      : new Tensor("bool", data instanceof Uint8Array ? data : new Uint8Array(data), shape)

@@ -237,7 +237,7 @@ const programsOf = <Name extends string>(
   const { end, functionsOf, help, replace } = functionsIn(instance, module, native, threads)
   const runs: Record<string, number> = Record.map(specs, () => 0)
   const view = (place: ArrayAddress): TensorData => viewOf(memory.buffer, place)
-  const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
+  const states = Record.map(compiled.state, view)
   /** For each program, whether a state has changed since the last `prepare`, whose values depend only on states. */
   const prepared: Record<string, { stale: boolean }> = Record.map(specs, () => ({ stale: true }))
 
@@ -266,7 +266,10 @@ const programsOf = <Name extends string>(
       results: Record.map(results, view),
       iterations: () => iterations,
       runSync,
-      read: (state) => states[state],
+      read: (state) => {
+        const data = states[state]
+        return data instanceof Float32Array ? data : Float32Array.from(data)
+      },
       write: (state, data) => {
         states[state].set(data)
         for (const each of Object.values(prepared)) each.stale = true

@@ -43,10 +43,18 @@ export const writeMaps = (
 }
 
 /** The types of values in expressions; in arrays, a bool is a byte. */
-const valueTypes: Readonly<Record<DType, string>> = { f32: "float", i32: "int32_t", bool: "int" }
+const valueTypes: Readonly<Record<DType, string>> = {
+  f32: "float",
+  i32: "int32_t",
+  i8: "int",
+  bool: "int",
+}
 
 /** Returns the expression that stores a value in an array. */
-export const stored = (dtype: DType, value: string): string => (dtype === "bool" ? `(unsigned char)${value}` : value)
+export const stored = (dtype: DType, value: string): string => {
+  if (dtype === "bool") return `(unsigned char)${value}`
+  return dtype === "i8" ? `(signed char)${value}` : value
+}
 
 const expressionOf = (w: Writer, fn: MapFn, [x, y, z]: ReadonlyArray<string>, from: DType): string => {
   if (typeof fn === "object") return clipped(w, fn.clip, x)

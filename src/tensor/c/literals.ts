@@ -2,7 +2,12 @@
 import { type DType, type TensorData } from "../graph/Tensor.ts"
 
 /** The types of C that hold the elements of tensors. A bool is 0 or 1. */
-export const typesInC: Readonly<Record<DType, string>> = { f32: "float", i32: "int32_t", bool: "unsigned char" }
+export const typesInC: Readonly<Record<DType, string>> = {
+  f32: "float",
+  i32: "int32_t",
+  i8: "signed char",
+  bool: "unsigned char",
+}
 
 const withPoint = (digits: string): string => (/[.e]/.test(digits) ? digits : `${digits}.0`)
 

@@ -40,8 +40,8 @@ export const buffersFor = (
     for (const { inputs } of nodesOf(group)) for (const { node } of inputs) last.set(node, time)
   })
   for (const node of kept) last.set(node, groups.length)
-  const taken: Record<DType, Array<Taken>> = { f32: [], i32: [], bool: [] }
-  const sizes: Record<DType, number> = { f32: 0, i32: 0, bool: 0 }
+  const taken: Record<DType, Array<Taken>> = { f32: [], i32: [], i8: [], bool: [] }
+  const sizes: Record<DType, number> = { f32: 0, i32: 0, i8: 0, bool: 0 }
   const buffers: Array<Buffer> = []
   groups.forEach((group, from) => {
     for (const node of group.stored) {

@@ -85,7 +85,7 @@ export const programInC = (spec: ProgramSpec, options: ProgramOptions): ProgramI
   for (const group of computed) writeGroup(w, group)
   writeExtras(w, extras)
   const list = [...parameters.map(({ text }) => text), ...(extras.length === 0 ? [] : ["float *extra"])]
-  const declared = (["f32", "i32", "bool"] as const).flatMap((dtype) =>
+  const declared = (["f32", "i32", "i8", "bool"] as const).flatMap((dtype) =>
     sizes[dtype] === 0 ? [] : [`static ${typesInC[dtype]} ${memoryName(options.prefix, dtype)}[${sizes[dtype]}];`],
   )
   const head = `static inline void ${options.prefix}compute(${list.join(", ")}) {`
@@ -115,7 +115,12 @@ interface Parameter {
 const parameter = (node: Node | undefined, name: string, qualifier: string): ReadonlyArray<Parameter> =>
   node === undefined ? [] : [{ node, name, text: `${qualifier}${typesInC[node.dtype]} *${name}` }]
 
-const memoryNames: Readonly<Record<DType, string>> = { f32: "floats", i32: "integers", bool: "bytes" }
+const memoryNames: Readonly<Record<DType, string>> = {
+  f32: "floats",
+  i32: "integers",
+  i8: "small_integers",
+  bool: "bytes",
+}
 const memoryName = (prefix: string, dtype: DType): string => `${prefix}${memoryNames[dtype]}`
 
 const isRead = (node: Node, groups: ReadonlyArray<FusedGroup>): boolean =>

@@ -7,11 +7,15 @@
  * computes no values.
  */
 
-export type DType = "f32" | "i32" | "bool"
+/**
+ * The types of numbers. Only states are `i8`: weights that no program changes, from −128 to 127. A `cast` makes `f32` of
+ * them; a product with a matrix that is such a cast reads the bytes themselves, so the cast takes no memory.
+ */
+export type DType = "f32" | "i32" | "i8" | "bool"
 export type Shape = ReadonlyArray<number>
 
-/** The numbers of a tensor: f32 in a Float32Array, i32 in an Int32Array, bool as 0 and 1 in a Uint8Array. */
-export type TensorData = Float32Array | Int32Array | Uint8Array
+/** The numbers of a tensor: f32 in a Float32Array, i32 in an Int32Array, i8 in an Int8Array, bool as 0 and 1 in a Uint8Array. */
+export type TensorData = Float32Array | Int32Array | Int8Array | Uint8Array
 
 interface ArrayType {
   new (length: number): TensorData
@@ -20,7 +24,12 @@ interface ArrayType {
 }
 
 /** The classes of the arrays that hold the numbers of a tensor. */
-export const arrayTypes: Readonly<Record<DType, ArrayType>> = { f32: Float32Array, i32: Int32Array, bool: Uint8Array }
+export const arrayTypes: Readonly<Record<DType, ArrayType>> = {
+  f32: Float32Array,
+  i32: Int32Array,
+  i8: Int8Array,
+  bool: Uint8Array,
+}
 
 /** The names of functions of one element, from f32 to f32. */
 export type UnaryFn =

@@ -63,7 +63,7 @@ export const EncodedNodes = Schema.Array(
     op: Schema.Union([EncodedOp, op("constant", {})]),
     inputs: ints,
     shape: ints,
-    dtype: Schema.Literals(["f32", "i32", "bool"]),
+    dtype: Schema.Literals(["f32", "i32", "i8", "bool"]),
   }),
 )
 export type EncodedNodes = typeof EncodedNodes.Type

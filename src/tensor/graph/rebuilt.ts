@@ -130,7 +130,7 @@ const madeByOp = ({ op, inputs, shape, dtype }: Description): Tensor => {
     case "input":
       return G.input(op.name, shape, dtype)
     case "state":
-      return G.state(op.name, shape)
+      return G.state(op.name, shape, dtype === "i8" ? dtype : "f32")
     case "constant":
       return constantOf(op, shape, dtype)
     case "unary":

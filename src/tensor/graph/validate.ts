@@ -35,6 +35,8 @@ export const validate = (spec: ProgramSpec): void => {
       (next === undefined || spec.minibatches === undefined || spec.minibatches.continueWhile !== undefined)
     )
       refuse(`state "${name}": a stacked state needs a next value, and minibatches without continueWhile`, tensor)
+    if (next !== undefined && tensor.dtype !== "f32")
+      refuse(`state "${name}": a state of ${tensor.dtype} has no next value`, tensor)
     const nextShape = stacked ? [spec.minibatches?.count ?? 0, ...(next?.shape ?? [])] : next?.shape
     if (next !== undefined && (!sameShape(nextShape ?? [], tensor.shape) || next.dtype !== "f32")) {
       refuse(`state "${name}": its next value has another shape or dtype`, tensor, next)

@@ -22,7 +22,7 @@ export interface Embedded {
 }
 
 /** The number of bytes of an element. */
-const widths: Readonly<Record<DType, number>> = { f32: 4, i32: 4, bool: 1 }
+const widths: Readonly<Record<DType, number>> = { f32: 4, i32: 4, i8: 1, bool: 1 }
 
 /** The key of the programs in a model's metadata. */
 export const embeddedKey = "effect-rl"

@@ -3,6 +3,7 @@
  * of the model: the outputs of a run are the inputs of the next run. Minibatches are a loop inside of the model, so
  * that one call does a whole update: a `Scan`, or a `Loop` if the program can end it early.
  */
+import { programError } from "../GraphError.ts"
 import { changing, indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
 import type { Tensor } from "../Tensor.ts"
 import { feedShapes, rootsOf } from "../validate.ts"
@@ -49,6 +50,11 @@ export const emit = (
   for (const [name, { shape, dtype }] of Object.entries(feedShapes(spec)))
     graph.inputs.push({ name: feedInput(name), shape, dtype })
   for (const [state, { tensor, stacked }] of Object.entries(spec.state)) {
+    if (tensor.dtype === "i8")
+      throw programError(
+        spec.name,
+        `state "${state}": ONNX Runtime takes no states of int8; use the backend wasm or native`,
+      )
     if (stacked === true) continue
     const [name, data] = [stateInput(state), frozen[state]]
     if (data === undefined) graph.inputs.push({ name, shape: tensor.shape, dtype: "f32" })

@@ -6,7 +6,7 @@ import { ProtobufMessage } from "../../../base/formats/protobuf.ts"
 import type { DType, Shape, TensorData } from "../Tensor.ts"
 
 /** The codes of element types in ONNX. */
-export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i32: 6, i64: 7, bool: 9 }
+export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i32: 6, i8: 3, i64: 7, bool: 9 }
 
 /** The domain of the ops that ONNX Runtime has besides those of the standard. */
 export const runtimeDomain = "com.microsoft"

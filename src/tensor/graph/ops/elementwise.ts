@@ -8,7 +8,9 @@ export type Operand = Tensor | number
 export const input = (name: string, shape: Shape, dtype: DType = "f32"): Tensor =>
   make({ kind: "input", name }, [], shape, dtype)
 
-export const state = (name: string, shape: Shape): Tensor => make({ kind: "state", name }, [], shape, "f32")
+/** Makes a state; one of the type `i8` has no next value. */
+export const state = (name: string, shape: Shape, dtype: "f32" | "i8" = "f32"): Tensor =>
+  make({ kind: "state", name }, [], shape, dtype)
 
 /** Makes a tensor of fixed numbers. Without a shape, an array is a vector; with one, a single number fills it. */
 export const constant = (

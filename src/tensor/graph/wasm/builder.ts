@@ -33,9 +33,9 @@ export class Builder {
     return contiguous === "rows" ? this.copy(matrix) : swapLast(this.copy(swapLast(matrix)))
   }
 
-  /** Makes a matrix product: chooses the axis to vectorise over, and copies operands whose layout does not suit it. */
+  /** Makes a matrix product, of floats or with bytes as B: chooses the axis to vectorise over, and copies operands whose layout does not suit it. */
   matmul(a: Ref, b: Ref): Ref {
-    const { along, packA, packB } = planMatmul(a, b)
+    const { along, packA, packB } = b.node.dtype === "i8" ? ofBytes : planMatmul(a, b)
     const left = packA ? this.packed(a, along === "rows" ? "columns" : "rows") : a
     const right = packB ? this.packed(b, along === "inner" ? "columns" : "rows") : b
     const [m, k] = a.shape.slice(-2)
@@ -90,6 +90,9 @@ export const broadcast = (ref: Ref, shape: Shape): Ref => {
     }),
   }
 }
+
+/** The plan of a product whose B has bytes: only products over columns convert them. */
+const ofBytes = { along: "columns", packA: false, packB: false } as const
 
 /** The number of elements from which on a matrix that never changes is not copied to transpose it. */
 const largeMatrix = 1 << 16

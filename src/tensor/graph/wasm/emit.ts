@@ -289,6 +289,7 @@ const emitProduct = (
         n: shape[shape.length - 1],
         a: left,
         b: right,
+        typeOfB: b.node.dtype,
         reads,
         writes,
         scratch: args.length > bases.length ? f.param("i32", bases.length) : i32.const(target.scratch.address),

@@ -80,7 +80,7 @@ export interface Ref {
   readonly offset: number
 }
 
-export const bytesPer = (dtype: DType): number => (dtype === "bool" ? 1 : 4)
+export const bytesPer = (dtype: DType): number => (dtype === "bool" || dtype === "i8" ? 1 : 4)
 
 export const wholeOf = (node: Node, shape: Shape = node.shape): Ref => ({
   node,

@@ -8,6 +8,7 @@
  * sums (with four, element i goes to partial sum i mod 16), which are added in pairs at the end. Along other
  * dimensions, elements are added in order.
  */
+import { bytesPer } from "./ir.ts"
 import { i32, type I32, type Local, loopWhile, v128, type V128 } from "../../wasm/instructions.ts"
 import type { FunctionBuilder } from "./function.ts"
 import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
@@ -172,7 +173,7 @@ const hoist = ({ f, along, levels, widest, reads, hoisted }: Loops, level: numbe
 /** Returns the distance in bytes between neighbours that share a vector. */
 const strideOf = ({ along }: LoopOrder, { dtype, strides }: Access): number => {
   if (along >= 0) return strides[along]
-  return dtype === "bool" ? 1 : 4
+  return bytesPer(dtype)
 }
 
 /** Loads `width` vectors of an array, beginning with vector `from` of the step. */

@@ -54,6 +54,13 @@ const binary = (build: Builder, tensor: Tensor, fn: MapFn, inputs: ReadonlyArray
   return build.map(fn, inputs, tensor.shape, tensor.dtype)
 }
 
+/** Returns the bytes from which a matrix of floats is cast, if it is, because products read bytes, too. */
+const bytesOf = (matrix: Ref): Ref => {
+  const { inputs, work } = matrix.node
+  const isCast = work.kind === "map" && work.fn === "toFloat" && inputs[0].node.dtype === "i8" && isWhole(inputs[0])
+  return isCast && matrix.strides.slice(-2).includes(1) ? { ...matrix, node: inputs[0].node } : matrix
+}
+
 // oxlint-disable-next-line max-lines-per-function -- a table of all ops, each with its nodes
 const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>): Ref => {
   const { op, shape, dtype } = tensor
@@ -77,7 +84,7 @@ const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>)
     case "stopGradient":
       return x
     case "matmul":
-      return build.matmul(op.transposeA ? swapLast(x) : x, op.transposeB ? swapLast(y) : y)
+      return build.matmul(op.transposeA ? swapLast(x) : x, bytesOf(op.transposeB ? swapLast(y) : y))
     case "conv2d":
       return convolution(build, op, x, y, shape)
     case "conv2dInputGrad":

@@ -9,6 +9,7 @@
  */
 import type { DType } from "../Tensor.ts"
 import { f32x4, i32x4, type V128 } from "../../wasm/instructions.ts"
+import { bytesPer } from "./ir.ts"
 import type { Block } from "./math.ts"
 
 /** An array in memory, whose first element is at the address `base`. */
@@ -99,7 +100,7 @@ const chooseLanes = (nest: NestShape): number => {
   nest.dims.forEach((size, d) => {
     if (isCarried(nest, d) && nest.carry?.scan !== undefined) return
     const accessCost = ({ dtype, strides }: Access): number =>
-      strides[d] === 0 ? 0.5 : strides[d] === (dtype === "bool" ? 1 : 4) ? 1 : 5
+      strides[d] === 0 ? 0.5 : strides[d] === bytesPer(dtype) ? 1 : 5
     let cost = nest.weight ?? 0
     for (const access of nest.reads) cost += accessCost(access)
     for (const access of nest.writes) cost += accessCost(access)

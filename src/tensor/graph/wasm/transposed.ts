@@ -4,6 +4,7 @@
  * one by one takes about three times as long.
  */
 import type { FunctionBuilder } from "./function.ts"
+import { bytesPer } from "./ir.ts"
 import { storeLanes } from "./lanes.ts"
 import { type Access, type NestShape, planned } from "./nest.ts"
 import { i32, type Local, v128, type V128 } from "../../wasm/instructions.ts"
@@ -22,7 +23,7 @@ interface TransposedCopy {
 export const transposedCopyOf = (nest: NestShape): TransposedCopy | undefined => {
   const { dims, reads, writes } = planned(nest).nest
   const [from, to] = [reads[0], writes[0]]
-  if (from === undefined || to === undefined || reads.length + writes.length > 2 || to.dtype === "bool")
+  if (from === undefined || to === undefined || reads.length + writes.length > 2 || bytesPer(to.dtype) !== 4)
     return undefined
   const columns = to.strides.indexOf(4)
   const rows = from.strides.indexOf(4)

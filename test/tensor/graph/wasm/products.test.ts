@@ -39,6 +39,39 @@ describe("a product that is computed in parts of the inner dimension", () => {
     })
 })
 
+describe("a product with a weight of bytes", () => {
+  for (const [m, k, n, lanes] of [
+    [1, 22, 35, 4],
+    [3, 23, 34, 8],
+    [5, 21, 33, 4],
+    [1, 5, 1, 4],
+    [20, 90, 70, 16],
+    [2, 2100, 9, 4],
+  ] as const)
+    it(`adds ${m} × ${k} × ${n} in order both ways, with ${lanes} numbers in a register, and keeps no floats`, () => {
+      const [x, dy] = [G.input("x", [m, k]), G.input("dy", [m, n])]
+      const bytes = G.state("w", [n, k], "i8")
+      const w = G.cast(bytes, "f32")
+      const outputs = { y: G.neg(G.matmul(x, w, { transposeB: true })), dx: G.matmul(dy, w) }
+      const program = load({ name: "product", inputs: { x, dy }, state: { w: { tensor: bytes } }, outputs }, { lanes })
+      const { feed, module, prepare, result, run } = program
+      const weight = Int8Array.from(numbers(n * k, 2), (number) => Math.round(64 * number - 0.5))
+      new Int8Array(feed("x").buffer, module.state["w"].address, n * k).set(weight)
+      feed("x").set(numbers(m * k))
+      feed("dy").set(numbers(m * n, 3))
+      prepare()
+      run()
+      assert.deepStrictEqual(
+        result("y").map((sum) => -sum),
+        productOf([m, k, n], feed("x"), (i, column) => weight[column * k + i]),
+      )
+      assert.deepStrictEqual(
+        result("dx"),
+        productOf([m, n, k], feed("dy"), (i, column) => weight[i * k + column]),
+      )
+    })
+})
+
 describe("a product with a large weight [outputs, inputs]", () => {
   for (const [m, k, n, lanes] of [
     [1, 258, 255, 4],

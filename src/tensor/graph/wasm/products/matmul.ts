@@ -5,7 +5,7 @@
  * The result is computed in tiles of a few rows and columns. A tile has up to nine vectors, as the sixteen registers
  * must also hold operands; more if the machine's registers hold several vectors. Large products are computed
  * in blocks of rows, whose operands are copied to contiguous memory that fits the caches; so is a matrix b whose columns are
- * contiguous, such as a weight [outputs, inputs]. If k is large, the sums of
+ * contiguous, such as a weight [outputs, inputs], or which has bytes. If k is large, the sums of
  * all tiles are computed for a part of k, and wait in memory for the next part. All this changes the order of memory
  * accesses, but never the order of additions, so the bits are the same. Vectors are along columns or along the inner
  * dimension k (or along rows: this is the transposed product along columns). Along columns, each step of k multiplies
@@ -77,7 +77,7 @@ class ProductWriter {
       across: strides[rank + 1],
     })
     this.a = walker(left, "f32", product.a)
-    this.b = walker(right, "f32", product.b)
+    this.b = walker(right, product.typeOfB, product.b)
     this.results = [...product.reads, ...product.writes].map(({ dtype, strides }, i) => walker(2 + i, dtype, strides))
     const reads = this.results.slice(0, product.reads.length)
     this.tiles = new TileWriter(f, product, reads, this.results.slice(product.reads.length))
@@ -100,7 +100,10 @@ class ProductWriter {
     if (level > 0) move(-batch[level])
   }
 
-  /** Whether the numbers of b are transposed in registers. With four rows or more, this is done once for all of them. */
+  /**
+   * Whether the numbers of b are transposed in registers. With four rows or more, this is done once for all of them; so is the
+   * conversion of bytes.
+   */
   private get transposes(): boolean {
     return isTransposed({ ...this.b, count: this.p.n })
   }
@@ -169,7 +172,7 @@ class ProductWriter {
     const rowsOutside = m * k + Math.ceil(m / 4) * n * k
     const columnsOutside = n * k + Math.ceil(n / 8) * m * k
     const large = 4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16
-    if (large || (this.transposes && m >= 4)) this.columnBlocks(steps)
+    if (large || ((this.transposes || this.b.dtype === "i8") && m >= 4)) this.columnBlocks(steps)
     else {
       this.byRows(rowsFor(m, vectors), (rows) =>
         this.byColumns(4 * vectorsFor(rows, this.transposes ? Math.min(vectors, 4) : vectors, lanes), (columns) =>
@@ -215,7 +218,7 @@ class ProductWriter {
     const { f, b } = this
     const to = f.let(this.p.scratch)
     writePanel(f, to, { ...b, pointer: f.let(b.pointer), count }, k)
-    return { ...b, pointer: f.let(this.p.scratch), down: 16 * Math.ceil(count / 4), across: 4 }
+    return { ...b, dtype: "f32", pointer: f.let(this.p.scratch), down: 16 * Math.ceil(count / 4), across: 4 }
   }
 
   /** Copies a block of rows of a transposed a to scratch memory, as pieces of 16 rows with all their columns. */
@@ -226,7 +229,7 @@ class ProductWriter {
       const to = f.let(address)
       const first = f.let(this.a.pointer)
       f.repeat(rows / panelWidth, () => {
-        writePanel(f, to, { pointer: f.let(first), down: this.a.across, across: 4, count: panelWidth }, k)
+        writePanel(f, to, { ...this.a, pointer: f.let(first), down: this.a.across, across: 4, count: panelWidth }, k)
         f.emit(first.set(i32.add(first, i32.const(4 * panelWidth))))
       })
     })

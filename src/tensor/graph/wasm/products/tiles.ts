@@ -7,7 +7,7 @@ import type { FunctionBuilder } from "../function.ts"
 import { f32x4, i32, type I32, type Local, loopWhile, v128, type V128 } from "../../../wasm/instructions.ts"
 import { loadLanes, loadSplat, storeLanes } from "../lanes.ts"
 import type { Block } from "../math.ts"
-import { fourRows, isTransposed } from "./panels.ts"
+import { fourRows, isTransposed, rowVector } from "./panels.ts"
 
 /** An array that is read or written along the result's [...batch, m, n]; strides are in bytes. */
 interface TileOperand {
@@ -24,6 +24,8 @@ export interface Product {
   /** The strides of a [...batch, m, k] and b [...batch, k, n], in bytes. */
   readonly a: ReadonlyArray<number>
   readonly b: ReadonlyArray<number>
+  /** The type of b: `f32`, or `i8` if the vectors are along columns. */
+  readonly typeOfB: DType
   readonly reads: ReadonlyArray<TileOperand>
   readonly writes: ReadonlyArray<TileOperand>
   /** The address of memory for temporary values. */
@@ -164,7 +166,7 @@ export class TileWriter {
   private columnSteps(vectors: number, sums: Sums, left: Walker, right: Walker, k: number): void {
     const { f } = this
     this.alongInner(k, left, right, left.across, right.down, (a, b, i) => {
-      const rowOfB = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * right.down + 16 * v)))
+      const rowOfB = Array.from({ length: vectors }, (_, v) => rowVector(f, { ...right, pointer: b }, i, v))
       for (let row = 0; row < sums.length / vectors; row++) {
         const element = f.let(v128.load32Splat(a, row * left.down + i * left.across))
         for (let v = 0; v < vectors; v++) {
@@ -182,7 +184,7 @@ export class TileWriter {
     const addSteps = (a: Local<"i32">, b: Local<"i32">, i: number, count: number): void => {
       for (let v = 0; v < vectors; v++) {
         f.scoped(() => {
-          const rows = fourRows(f, { ...right, pointer: b, count: columns }, 16 * i, 4 * v)
+          const rows = fourRows(f, { ...right, pointer: b, count: columns }, 4 * i, 4 * v)
           for (let row = 0; row < sums.length / vectors; row++) {
             const sum = sums[row * vectors + v]
             for (let step = 0; step < count; step++) {
@@ -194,7 +196,7 @@ export class TileWriter {
       }
     }
     const whole = Math.floor(k / 4)
-    this.alongInner(whole, left, right, 4 * left.across, 16, (a, b, i) => addSteps(a, b, i, 4))
+    this.alongInner(whole, left, right, 4 * left.across, 4 * right.down, (a, b, i) => addSteps(a, b, i, 4))
     // The loop moves copies of the pointers, so the addresses for the remainder are relative to the start.
     if (k % 4 > 0) addSteps(left.pointer, right.pointer, whole, k % 4)
   }

@@ -1,7 +1,7 @@
 /**
  * Reads the weights of a model from a GGUF file, by the names of Hugging Face's files. It undoes what llama.cpp's converter
- * changes: the rows of the queries' and keys' projections in Llama's families, whose rotations there turn neighbours, and the
- * weights of Gemma's norms, to which it adds one.
+ * changes: the rows of the queries' and keys' projections in Llama's families, whose rotations there turn neighbours, the
+ * weights of Gemma's norms, to which it adds one, and GPT-2's matrices, which it transposes.
  */
 import { Effect } from "effect"
 import * as Gguf from "../../base/formats/gguf.ts"
@@ -23,6 +23,7 @@ const architectures: Readonly<Partial<Record<Architecture, string>>> = {
   phi3: "phi3",
   gemma2: "gemma2",
   gemma3_text: "gemma3",
+  gpt2: "gpt2",
 }
 
 /** The names of a layer's modules in GGUF files, with those of Hugging Face. */
@@ -56,8 +57,35 @@ const outside: Readonly<Record<string, string>> = {
   "output.weight": headName,
 }
 
+/** The names of GPT-2's tensors outside of layers, and of the modules of its layers. */
+const gpt2Outside: Readonly<Record<string, string>> = {
+  "token_embd.weight": "transformer.wte.weight",
+  "position_embd.weight": "transformer.wpe.weight",
+  "output_norm.weight": "transformer.ln_f.weight",
+  "output_norm.bias": "transformer.ln_f.bias",
+  "output.weight": headName,
+}
+const gpt2Modules: Readonly<Record<string, string>> = {
+  attn_norm: "ln_1",
+  attn_qkv: "attn.c_attn",
+  attn_output: "attn.c_proj",
+  ffn_norm: "ln_2",
+  ffn_up: "mlp.c_fc",
+  ffn_down: "mlp.c_proj",
+}
+
+const gpt2NameOf = (name: string): string => {
+  const [, layer, module = "", part] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? []
+  const known = gpt2Modules[module]
+  return known === undefined ? (gpt2Outside[name] ?? name) : `transformer.h.${layer}.${known}.${part}`
+}
+
+/** Tells whether a matrix of Hugging Face's files is the transpose of the one in GGUF files. */
+const isTransposed = (name: string): boolean => /^transformer\.h\.\d+\.(attn|mlp)\.c_\w+\.weight$/.test(name)
+
 /** Returns the name of a tensor in Hugging Face's files. An unknown name stays the same, and is refused later. */
 const nameOf = (architecture: Architecture, name: string): string => {
+  if (architecture === "gpt2") return gpt2NameOf(name)
   const [, layer, module = "", part] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? []
   const known = others[architecture]?.[module] ?? modules[module]
   return known === undefined ? (outside[name] ?? name) : `model.layers.${layer}.${known}.${part}`
@@ -91,7 +119,8 @@ export const openGguf = Effect.fnUntraced(function* (
     path,
     tensors: new Map(
       Array.from(names, ([name, own]) => {
-        const { shape, offset, bytes } = tensors.get(own) ?? { shape: [], offset: 0, bytes: 0 }
+        const { shape: found, offset, bytes } = tensors.get(own) ?? { shape: [], offset: 0, bytes: 0 }
+        const shape = isTransposed(name) ? found.toReversed() : found
         return [name, { shape, offset, bytes, path, dtype: "F32" as const }]
       }),
     ),
@@ -105,11 +134,19 @@ const asInHuggingFace = (
   name: string,
   { shape, data }: { readonly shape: ReadonlyArray<number>; readonly data: Float32Array },
 ): NamedArray => {
+  if (isTransposed(name)) return transposed(data, shape)
   if (norm === "rmsPlusOne" && name.endsWith("norm.weight")) return { shape, data: data.map((value) => value - 1) }
   if (!["llama", "mistral", "smollm3"].includes(architecture)) return { shape, data }
   const projection = /\.self_attn\.([qk])_proj\./.exec(name)?.[1]
   if (projection === undefined) return { shape, data }
   return { shape, data: apart(data, shape, projection === "q" ? heads : keyValueHeads) }
+}
+
+const transposed = (data: Float32Array, [rows, columns = 1]: ReadonlyArray<number>): NamedArray => {
+  const turned = new Float32Array(data.length)
+  for (let row = 0; row < rows; row++)
+    for (let column = 0; column < columns; column++) turned[column * rows + row] = data[row * columns + column]
+  return { shape: [columns, rows], data: turned }
 }
 
 /** Moves the rows of each head from pairs of neighbours to pairs whose rows are half a head apart. */

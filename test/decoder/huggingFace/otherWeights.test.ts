@@ -69,6 +69,31 @@ const outside: Readonly<Record<string, string>> = {
   "lm_head.weight": "output.weight",
 }
 
+const gpt2Names: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^transformer\.wte/, "token_embd"],
+  [/^transformer\.wpe/, "position_embd"],
+  [/^transformer\.ln_f/, "output_norm"],
+  [/^transformer\.h\./, "blk."],
+  [/\.ln_1\./, ".attn_norm."],
+  [/\.ln_2\./, ".ffn_norm."],
+  [/attn\.c_attn/, "attn_qkv"],
+  [/attn\.c_proj/, "attn_output"],
+  [/mlp\.c_fc/, "ffn_up"],
+  [/mlp\.c_proj/, "ffn_down"],
+]
+
+/** Writes the case of GPT-2 as llama.cpp's converter does, which transposes its matrices. */
+const ggufOfGpt2 = (): Uint8Array => {
+  const tensors = Object.entries(tensorsOf(caseOf("gpt2"))).map(([tensor, { shape, data }]) => {
+    const name = gpt2Names.reduce((all, [pattern, own]) => all.replace(pattern, own), tensor)
+    const [rows, columns] = shape
+    if (!/\.c_\w+\.weight$/.test(tensor)) return { name, shape, type: 0, bytes: bytesOf(data) }
+    const turned = Float32Array.from(data, (_, at) => data[(at % rows) * columns + Math.floor(at / rows)])
+    return { name, shape: [columns, rows], type: 0, bytes: bytesOf(turned) }
+  })
+  return ggufFile(tensors, { "general.architecture": "gpt2" })
+}
+
 /** Returns the name of a tensor in GGUF files. The norm before the feed-forward network is `ffn_norm` in all families. */
 const ggufName = (name: string, hasBoth: boolean): string => {
   const [, layer, module = "", part] = /^model\.layers\.(\d+)\.(.*)\.(\w+)$/.exec(name) ?? []
@@ -120,11 +145,13 @@ describe("weights in a GGUF file", () => {
     )
   }
 
+  it.effect("of gpt2 are those in safetensors", () => assertSame("gpt2", { "model.gguf": ggufOfGpt2() }))
+
   it.effect("of another architecture, or of a family that is not read, are refused", () =>
     Effect.gen(function* () {
       const gguf = ggufOf("mistral", "llama")
       assert.include(yield* refused("phi3", { "model.gguf": gguf }), "model.gguf: general.architecture: expected phi3")
-      assert.include(yield* refused("gpt2", { "model.gguf": gguf }), "GGUF files of gpt2 are not read")
+      assert.include(yield* refused("qwen3-moe", { "model.gguf": gguf }), "GGUF files of qwen3_moe are not read")
       assert.include(
         yield* refused("mistral", { "a.gguf": gguf, "b.gguf": gguf }),
         "expected one GGUF file, found a.gguf, b.gguf",

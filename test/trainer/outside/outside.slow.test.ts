@@ -147,23 +147,21 @@ const sameAsInside = (kind: "full" | "adapters", disturb: (processes: Processes)
   })
 
 describe("a trainer, its server and its orchestrators in processes of their own", () => {
-  it("train all weights of a model to the same bits as one process", () => sameAsInside("full", async () => {}))
-
-  it("train adapters of several runs to the same bits, of which one waits for another to end", () =>
-    sameAsInside("adapters", async () => {}))
-
-  it.for(["full", "adapters"] as const)("give the same bits if each of them is killed and started again (%s)", (kind) =>
-    sameAsInside(kind, async ({ played, killPlayer, killServer, killTrainer }) => {
-      const name = kind === "full" ? "run_letters" : "run_a"
-      await played(name, 1)
-      await killPlayer()
-      await played(name, 2)
-      await killServer()
-      await played(name, 3)
-      await killTrainer()
-      await played(name, 4)
-      await Promise.all([killServer(), killPlayer()])
-    }),
+  // Of the adapters' three runs, one waits for another to end.
+  it.for(["full", "adapters"] as const)(
+    "give the same bits as one process, also if each of them is killed and started again (%s)",
+    (kind) =>
+      sameAsInside(kind, async ({ played, killPlayer, killServer, killTrainer }) => {
+        const name = kind === "full" ? "run_letters" : "run_a"
+        await played(name, 1)
+        await killPlayer()
+        await played(name, 2)
+        await killServer()
+        await played(name, 3)
+        await killTrainer()
+        await played(name, 4)
+        await Promise.all([killServer(), killPlayer()])
+      }),
   )
 
   it("never use weights that are older than max_async_level, also if the server is killed", () =>

@@ -3,7 +3,8 @@
  * that fits a schema. Each request has a cursor of its own in the format; formats are kept for later requests.
  */
 import { EngineError } from "../inference/EngineError.ts"
-import { Automaton, type AutomatonState } from "./Automaton.ts"
+import { Automaton } from "./Automaton.ts"
+import type { AutomatonState } from "./AutomatonState.ts"
 import { compileJsonSchema } from "./jsonSchema.ts"
 import { formatError } from "./Network.ts"
 import { TokenMasks, type Vocabulary } from "./TokenMasks.ts"

@@ -6,6 +6,8 @@ import { EngineError } from "../inference/EngineError.ts"
 
 /** The largest number of states of all networks of one format. It bounds the time and the memory of everything else. */
 const mostStates = 50_000
+/** The largest number of transitions that read a byte, of which a state usually has one or two. */
+const mostReads = 200_000
 /** The largest number of calls inside each other, so of values in a JSON text. */
 export const mostDepth = 64
 
@@ -44,6 +46,7 @@ export class NetworkBuilder {
   private readonly ranges: Array<Array<ByteRange>> = []
   private readonly jumps: Array<Array<number>> = []
   private readonly calls: Array<Array<Call>> = []
+  private reads = 0
 
   /** Adds a state. */
   state(): number {
@@ -63,6 +66,8 @@ export class NetworkBuilder {
 
   /** Adds a transition that reads a byte from `least` to `most`. */
   read(from: number, least: number, most: number, to: number): void {
+    if (++this.reads > mostReads)
+      throw formatError("schema", `expected a schema for at most ${mostReads} transitions; make it smaller`)
     this.ranges[from].push({ least, most, to })
   }
 

@@ -1,5 +1,6 @@
 /** Computes which tokens of a vocabulary can follow in a text that an automaton reads. */
-import type { Automaton, AutomatonState } from "./Automaton.ts"
+import type { Automaton } from "./Automaton.ts"
+import type { AutomatonState } from "./AutomatonState.ts"
 
 /** The tokenizer's methods that the masks need. */
 export interface Vocabulary {
@@ -44,9 +45,9 @@ export class TokenMasks {
   maskOf(automaton: Automaton, state: AutomatonState): Uint32Array {
     automaton.beginToken()
     if (state.mask !== undefined) return state.mask
-    automaton.makeRoom()
+    automaton.kept.makeRoom()
     const mask = this.compute(automaton, state)
-    if (automaton.keeps(mask.byteLength)) state.mask = mask
+    if (automaton.kept.keeps(mask.byteLength)) state.mask = mask
     return mask
   }
 

@@ -148,6 +148,11 @@ describe("a text in the format of a schema", () => {
     ],
     ["multiples that limits exclude", { multipleOf: 100, minimum: 1, maximum: 99 }, "no value fits"],
     [
+      "multiples of many numbers",
+      { anyOf: Array.from({ length: 4 }, (_, at) => ({ type: "integer", multipleOf: 990 + at })) },
+      "schema: expected a schema for at most 200000 transitions",
+    ],
+    [
       "a wrong pattern",
       { pattern: "(a" },
       "schema.pattern: expected a regular expression of ECMAScript with the flag u: Unterminated group",

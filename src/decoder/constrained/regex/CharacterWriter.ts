@@ -75,7 +75,8 @@ export class CharacterWriter {
     const { builder } = this
     const { index, first, last } = builder.network()
     if (escaped.length > 0) this.addEscapes(escaped, first, last)
-    for (const range of longer) for (const part of sameLengths(range)) addUtf8(builder, part, first, last)
+    for (const [least, most] of sameLengths)
+      for (const range of between(longer, least, most)) addUtf8(builder, range, first, last)
     return index
   }
 
@@ -95,15 +96,21 @@ const escapedOf = (set: CharacterSet): ReadonlyArray<number> =>
     ({ least, most }) => Array.from({ length: most - least + 1 }, (_, at) => least + at),
   )
 
-/** Splits a range where the number of bytes in UTF-8 changes. */
-const sameLengths = ({ least, most }: CharacterRange): CharacterSet =>
-  [
-    [0x80, 0x7ff],
-    [0x800, 0xffff],
-    [0x1_0000, 0x10_ffff],
-  ].flatMap(([first, last]) => between([{ least, most }], first, last))
+/** The code points of two, three and four bytes in UTF-8. */
+const sameLengths = [
+  [0x80, 0x7ff],
+  [0x800, 0xffff],
+  [0x1_0000, 0x10_ffff],
+] as const
 
-const encoded = (code: number): Uint8Array => new TextEncoder().encode(String.fromCodePoint(code))
+/** Encodes a code point of several bytes. */
+const encoded = (code: number): Uint8Array => {
+  const last = 0x80 | (code & 0x3f)
+  if (code < 0x800) return Uint8Array.of(0xc0 | (code >> 6), last)
+  const third = 0x80 | ((code >> 6) & 0x3f)
+  if (code < 0x1_0000) return Uint8Array.of(0xe0 | (code >> 12), third, last)
+  return Uint8Array.of(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 0x3f), third, last)
+}
 
 /** Adds the characters of a range that all have the same number of bytes. */
 const addUtf8 = (builder: NetworkBuilder, { least, most }: CharacterRange, from: number, to: number): void =>

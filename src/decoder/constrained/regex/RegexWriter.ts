@@ -9,7 +9,7 @@ import { type RegexEdge, type RegexGraph, regexGraph } from "./regexGraph.ts"
  * The largest size of all expressions of one format: the nodes of their graphs, and the steps between places, each a node with
  * a number of characters before it, and the ranges of characters that they read.
  */
-const mostSize = 120_000
+const mostSize = 60_000
 
 /** The numbers of characters that a text may have. */
 interface LengthLimits {

@@ -70,7 +70,12 @@ const anyCharacter: RegexPart = { type: "characters", set: withoutSurrogates(Cha
 const anyText: RegexPart = { type: "repeated", part: anyCharacter, least: 0, most: Infinity }
 
 /** Makes an expression of the texts that contain a match of another one. */
-export const containing = (part: RegexPart): RegexPart => ({ type: "sequence", parts: [anyText, part, anyText] })
+export const containing = (part: RegexPart): RegexPart => {
+  const parts = part.type === "sequence" ? part.parts : []
+  const before = parts[0]?.type === "begin" ? [] : [anyText]
+  const after = parts.at(-1)?.type === "end" ? [] : [anyText]
+  return { type: "sequence", parts: [...before, part, ...after] }
+}
 
 /** Returns the least and the largest number of characters of the texts that an expression matches. */
 export const lengthsOfRegex = (part: RegexPart): { readonly least: number; readonly most: number } => {

@@ -39,13 +39,14 @@ const engineModel = {
   config,
   weights,
   tokenizer: { decoder: () => ({ push: (id: number) => `[${id}]`, end: () => "" }) },
-  generating: [1, 2],
   reading: [1],
   pageSize: 4,
-  firstSegment: 8,
   maxLength: width,
   routedExperts: true,
 }
+
+/** The sizes of the programs: few, or several, between which sequences move. */
+const sizesOn = { wasm: { generating: [2], firstSegment: width }, cpu: { generating: [1, 2], firstSegment: 8 } }
 
 /** Lets an engine answer two prompts at once, and then the first one again, which it still has in its pages. */
 const sampled = Effect.gen(function* () {
@@ -101,7 +102,10 @@ describe("the experts that an engine records", () => {
       () =>
         Effect.gen(function* () {
           const layer = backends[name]
-          const answers = yield* sampled.pipe(Effect.provide(Engine.layer(engineModel)), Effect.provide(layer))
+          const answers = yield* sampled.pipe(
+            Effect.provide(Engine.layer({ ...engineModel, ...sizesOn[name] })),
+            Effect.provide(layer),
+          )
           const programs = { plain: packedProgram(layer, false), replaying: packedProgram(layer, true) }
           /** Returns the log-probabilities after the first token. */
           const computed = (program: keyof typeof programs, values: typeof weights, ids: ReadonlyArray<number>) => {

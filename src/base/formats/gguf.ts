@@ -33,9 +33,10 @@ type GgufValue = string | number | boolean
 interface GgufFile {
   readonly metadata: Readonly<Record<string, GgufValue>>
   readonly tensors: ReadonlyMap<string, GgufTensor>
-  /** Reads a tensor as 32-bit floats. */
+  /** Reads a tensor as 32-bit floats. With `item`, it reads only the part with this index on the first axis. */
   readonly read: (
     name: string,
+    item?: number,
   ) => Effect.Effect<{ readonly shape: ReadonlyArray<number>; readonly data: Float32Array }, FormatError>
 }
 
@@ -87,11 +88,16 @@ export const open = Effect.fnUntraced(function* (
     }
   }
   const { metadata, tensors } = header
-  const read = Effect.fnUntraced(function* (name: string) {
+  const read = Effect.fnUntraced(function* (name: string, item?: number) {
     const tensor = tensors.get(name)
     if (tensor === undefined) return yield* wrong(`there is no tensor "${name}"`)
-    const bytes = yield* part(tensor.offset, tensor.bytes)
-    return { shape: tensor.shape, data: decodeBlocks(tensor.type, bytes) }
+    const { shape, type, offset, bytes } = tensor
+    if (item === undefined) return { shape, data: decodeBlocks(type, yield* part(offset, bytes)) }
+    const [items, ...rest] = shape
+    if (rest.length === 0 || item >= items) return yield* wrong(`tensor "${name}": it has no item ${item}`)
+    // Rows are whole blocks, so all items have the same number of bytes.
+    const each = bytes / items
+    return { shape: rest, data: decodeBlocks(type, yield* part(offset + item * each, each)) }
   })
   return { metadata, tensors, read }
 })

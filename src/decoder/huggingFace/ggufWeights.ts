@@ -1,7 +1,8 @@
 /**
  * Reads the weights of a model from a GGUF file, by the names of Hugging Face's files. It undoes what llama.cpp's converter
  * changes: the rows of the queries' and keys' projections in Llama's families, whose rotations there turn neighbours, the
- * weights of Gemma's norms, to which it adds one, and GPT-2's matrices, which it transposes.
+ * weights of Gemma's norms, to which it adds one, GPT-2's matrices, which it transposes, and the experts of a layer, which it
+ * joins.
  */
 import { Effect } from "effect"
 import * as Gguf from "../../base/formats/gguf.ts"
@@ -12,8 +13,8 @@ import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { Architecture, DecoderConfig } from "../networks/DecoderConfig.ts"
 import { embeddingName, finalNormName, headName } from "../networks/parameters.ts"
 
-/** The names of architectures in GGUF files. Families that are missing here are not read. */
-const architectures: Readonly<Partial<Record<Architecture, string>>> = {
+/** The names of architectures in GGUF files. */
+const architectures: Readonly<Record<Architecture, string>> = {
   llama: "llama",
   mistral: "llama",
   smollm3: "smollm3",
@@ -24,6 +25,7 @@ const architectures: Readonly<Partial<Record<Architecture, string>>> = {
   gemma2: "gemma2",
   gemma3_text: "gemma3",
   gpt2: "gpt2",
+  qwen3_moe: "qwen3moe",
 }
 
 /** The names of a layer's modules in GGUF files, with those of Hugging Face. */
@@ -49,6 +51,7 @@ const others: Readonly<Partial<Record<Architecture, Readonly<Record<string, stri
   phi3: { ffn_up: "mlp.gate_up_proj" },
   gemma2: { ffn_norm: "pre_feedforward_layernorm" },
   gemma3_text: { ffn_norm: "pre_feedforward_layernorm" },
+  qwen3_moe: { ffn_gate_inp: "mlp.gate" },
 }
 
 const outside: Readonly<Record<string, string>> = {
@@ -91,6 +94,30 @@ const nameOf = (architecture: Architecture, name: string): string => {
   return known === undefined ? (outside[name] ?? name) : `model.layers.${layer}.${known}.${part}`
 }
 
+/** The place of a tensor of Hugging Face's files in a GGUF file. */
+interface GgufSource {
+  readonly own: string
+  readonly shape: ReadonlyArray<number>
+  /** The index of the expert, where a tensor has the matrices of all experts of a layer. */
+  readonly expert?: number
+}
+
+/** Lists the tensors of Hugging Face's files that a tensor holds. */
+const sourcesIn = (
+  { architecture, experts }: DecoderConfig,
+  own: string,
+  shape: ReadonlyArray<number>,
+): ReadonlyArray<readonly [string, GgufSource]> => {
+  const name = nameOf(architecture, own)
+  const [, layer, projection] = /^blk\.(\d+)\.ffn_(gate|up|down)_exps\.weight$/.exec(own) ?? []
+  if (layer === undefined || shape.length !== 3 || shape[0] !== experts?.count)
+    return [[name, { own, shape: isTransposed(name) ? shape.toReversed() : shape }]]
+  return Array.from({ length: shape[0] }, (_, expert) => [
+    `model.layers.${layer}.mlp.experts.${expert}.${projection}_proj.weight`,
+    { own, shape: shape.slice(1), expert },
+  ])
+}
+
 /** Tells whether a tensor holds numbers that follow from the config. */
 const isComputed = (name: string): boolean => name === "rope_freqs.weight"
 
@@ -103,28 +130,25 @@ export const openGguf = Effect.fnUntraced(function* (
   const { architecture } = config
   const wrong = (message: string) => new FormatError({ path, message: `${path}: ${message}` })
   const expected = architectures[architecture]
-  if (expected === undefined) {
-    const known = Object.keys(architectures).join(", ")
-    return yield* wrong(`GGUF files of ${architecture} are not read, only those of ${known}; use safetensors`)
-  }
   const { metadata, tensors, read } = yield* Gguf.open(files, path)
   const found = metadata["general.architecture"]
   if (found !== expected) {
     return yield* wrong(`general.architecture: expected ${expected}, as config.json describes, found ${String(found)}`)
   }
-  const names = new Map(
-    [...tensors.keys()].filter((name) => !isComputed(name)).map((name) => [nameOf(architecture, name), name]),
+  const sources = new Map(
+    [...tensors].filter(([name]) => !isComputed(name)).flatMap(([name, { shape }]) => sourcesIn(config, name, shape)),
   )
+  const places = Array.from(sources, ([name, { own, shape }]) => {
+    const { offset, bytes } = tensors.get(own) ?? { offset: 0, bytes: 0 }
+    return [name, { shape, offset, bytes, path, dtype: "F32" as const }] as const
+  })
   return {
     path,
-    tensors: new Map(
-      Array.from(names, ([name, own]) => {
-        const { shape: found, offset, bytes } = tensors.get(own) ?? { shape: [], offset: 0, bytes: 0 }
-        const shape = isTransposed(name) ? found.toReversed() : found
-        return [name, { shape, offset, bytes, path, dtype: "F32" as const }]
-      }),
-    ),
-    read: (name) => Effect.map(read(names.get(name) ?? name), (tensor) => asInHuggingFace(config, name, tensor)),
+    tensors: new Map(places),
+    read: (name) => {
+      const { own, expert } = sources.get(name) ?? { own: name }
+      return Effect.map(read(own, expert), (tensor) => asInHuggingFace(config, name, tensor))
+    },
   }
 })
 

@@ -53,6 +53,7 @@ const modules: Readonly<Record<string, string>> = {
   "self_attn.v_proj": "attn_v",
   "self_attn.qkv_proj": "attn_qkv",
   "self_attn.o_proj": "attn_output",
+  "mlp.gate": "ffn_gate_inp",
   "self_attn.q_norm": "attn_q_norm",
   "self_attn.k_norm": "attn_k_norm",
   "mlp.gate_proj": "ffn_gate",
@@ -92,6 +93,23 @@ const ggufOfGpt2 = (): Uint8Array => {
     return { name, shape: [columns, rows], type: 0, bytes: bytesOf(turned) }
   })
   return ggufFile(tensors, { "general.architecture": "gpt2" })
+}
+
+/** Writes the case of Qwen3-MoE as llama.cpp's converter does, which joins the matrices of a layer's experts. */
+const ggufOfExperts = (count = 6): Uint8Array => {
+  const all = tensorsOf(caseOf("qwen3-moe"))
+  const experts = /^model\.layers\.(\d+)\.mlp\.experts\.0\.(\w+)_proj\.weight$/
+  const tensors = Object.entries(all).flatMap(([tensor, { shape, data }]) => {
+    const [, layer, projection] = experts.exec(tensor) ?? []
+    if (layer === undefined)
+      return tensor.includes(".experts.")
+        ? []
+        : [{ name: ggufName(tensor, false), shape, type: 0, bytes: bytesOf(data) }]
+    const parts = Array.from({ length: count }, (_, expert) => all[tensor.replace("experts.0", `experts.${expert}`)])
+    const bytes = Buffer.concat(parts.map((part) => bytesOf(part.data)))
+    return [{ name: `blk.${layer}.ffn_${projection}_exps.weight`, shape: [count, ...shape], type: 0, bytes }]
+  })
+  return ggufFile(tensors, { "general.architecture": "qwen3moe" })
 }
 
 /** Returns the name of a tensor in GGUF files. The norm before the feed-forward network is `ffn_norm` in all families. */
@@ -147,11 +165,19 @@ describe("weights in a GGUF file", () => {
 
   it.effect("of gpt2 are those in safetensors", () => assertSame("gpt2", { "model.gguf": ggufOfGpt2() }))
 
+  it.effect("of qwen3-moe are those in safetensors, if it has all experts", () =>
+    Effect.gen(function* () {
+      yield* assertSame("qwen3-moe", { "model.gguf": ggufOfExperts() })
+      const fewer = yield* refused("qwen3-moe", { "model.gguf": ggufOfExperts(5) })
+      assert.match(fewer, /model\.gguf: it lacks "model\.layers\.0\.mlp\.experts\.0\.gate_proj\.weight"/)
+    }),
+  )
+
   it.effect("of another architecture, or of a family that is not read, are refused", () =>
     Effect.gen(function* () {
       const gguf = ggufOf("mistral", "llama")
       assert.include(yield* refused("phi3", { "model.gguf": gguf }), "model.gguf: general.architecture: expected phi3")
-      assert.include(yield* refused("qwen3-moe", { "model.gguf": gguf }), "GGUF files of qwen3_moe are not read")
+      assert.include(yield* refused("gpt2", { "model.gguf": gguf }), "general.architecture: expected gpt2")
       assert.include(
         yield* refused("mistral", { "a.gguf": gguf, "b.gguf": gguf }),
         "expected one GGUF file, found a.gguf, b.gguf",

@@ -81,7 +81,9 @@ const checkCount = Effect.fnUntraced(function* ({ records, limits }: TinkerState
     status: 403,
     code: "quota_exceeded",
     param: null,
-    message: `this server has ${records.size} models, ${own} of this API key, and takes at most ${most} of a key; unload one`,
+    message:
+      `this server has ${records.size} models, ${own} of this API key, and takes at most ${most} of a key; unload one, or ` +
+      "stop the server and remove the folders of old ones in models/ of --tinker-dir",
   })
 })
 

@@ -76,5 +76,5 @@ for step in range(steps):
         deviation = (sum((own - mean) ** 2 for own in rewards) / group_size) ** 0.5
         data += [sample_of(one, answer, (own - mean) / (deviation + 1e-6)) for answer, own in zip(group, rewards)]
     training.forward_backward(data, "importance_sampling")
-    training.optim_step(types.AdamParams(learning_rate=0.005 * (1 - step / steps))).result()
+    training.optim_step(types.AdamParams(learning_rate=0.0025 * (1 - step / steps))).result()
 test(steps)

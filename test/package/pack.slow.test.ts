@@ -150,7 +150,7 @@ describe("a project that installs it", () => {
     writeFileSync(
       join(project, name),
       `import { CartPole, Ppo, Train } from "effect-rl"
-export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} }), numEnvs: 8, totalSteps: 2_000 })\n`,
+export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} }), numEnvs: 8, totalSteps: 512 })\n`,
     )
   const effect = (...args: ReadonlyArray<string>): Promise<Outcome> =>
     sh(process.execPath, [join(installed, "bin/effect.js"), ...args], project)
@@ -353,7 +353,7 @@ console.log(CartPole.env.id, typeof Gymnasium.env)\n`,
       join(project, "threads.ts"),
       `import { CartPole, Env, EnvPool, Ppo, Train } from "effect-rl"
 export const env = EnvPool.located({ ...CartPole.env, id: "Own-v1" }, import.meta.url)
-export default Train.run({ env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8, workers: 2, totalSteps: 2_000 })\n`,
+export default Train.run({ env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8, workers: 2, totalSteps: 512 })\n`,
     )
     const { code, output } = await effect("run", "threads.ts", "--backend", "wasm", "--quiet", "--json")
     assert.strictEqual(code, 0, output)

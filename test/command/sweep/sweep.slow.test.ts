@@ -6,7 +6,7 @@ import { effect, isTraining, program, resultOf, start, until, withFolder, write 
 import { digestsOf, finished, left, logOf } from "./sweeps.ts"
 
 const tiny = program("totalSteps: 512, checkpoint: { everySteps: 128 }")
-const long = program("totalSteps: 120_000, checkpoint: { everySteps: 0 }")
+const long = program("totalSteps: 80_000, checkpoint: { everySteps: 0 }")
 
 /** Tells whether all processes of a group have ended. */
 const isGone = (group: number): boolean => {

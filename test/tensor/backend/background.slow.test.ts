@@ -145,7 +145,7 @@ describe.skipIf(!isAvailable)("programs that machine code replaces while they ar
       const config = write(
         folder,
         "train.yaml",
-        "env: Pendulum-v1\nalgorithm: { name: ppo, nsteps: 64 }\nnum_envs: 2\ntotal_steps: 200000\nseed: 3\n",
+        "env: Pendulum-v1\nalgorithm: { name: ppo, nsteps: 64 }\nnum_envs: 2\ntotal_steps: 120000\nseed: 3\n",
       )
       const train = async (native: string, backend: string) => {
         const env = { ...process.env, XDG_CACHE_HOME: folder, EFFECT_RL_NATIVE: native }

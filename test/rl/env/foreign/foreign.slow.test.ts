@@ -230,17 +230,17 @@ describe("an env that a program steps", () => {
           assert.include(stray.message, text === "" ? "(a reply would have" : `: "${text}"; only replies`)
         }
         // The start of the program has the same deadline, which must suffice for it on a busy machine.
-        assert.match((await failure("", 20)).message, /the process of env 0 did not answer within 20 seconds/)
+        assert.match((await failure("", 10)).message, /the process of env 0 did not answer within 10 seconds/)
       }),
     ),
   )
 
   it.effect("reads a reply that came while the run itself was stopped for longer than the time limit", () =>
     Effect.gen(function* () {
-      const batch = yield* opened(corridor({ timeoutSeconds: 20 }), 1)
+      const batch = yield* opened(corridor({ timeoutSeconds: 10 }), 1)
       yield* batch.reset(1)
       const step = yield* Effect.forkChild(batch.step(Int32Array.of(1)), { startImmediately: true })
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 21_000)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10_500)
       yield* Fiber.join(step)
       assert.notStrictEqual(batch.rewards[0], 0)
     }).pipe(Effect.scoped),

@@ -34,6 +34,8 @@ export interface OpenDecoderOptions {
   readonly slots?: number | undefined
   /** Whether the engine also computes embeddings, for which it compiles more programs. Default: false. */
   readonly embeddings?: boolean | undefined
+  /** Whether answers have the experts that the model chose for each token. Default: false. */
+  readonly routedExperts?: boolean | undefined
   /** The number of tokens in a page of the cache. Default: 16. */
   readonly pageSize?: number | undefined
   /** The largest number of bytes of the caches and the adapters. Default: 64 GiB. */
@@ -84,7 +86,7 @@ interface DecoderInMemory {
 
 interface DecoderEngineOptions extends Pick<
   OpenDecoderOptions,
-  "maxLength" | "slots" | "pageSize" | "seed" | "mostBytes" | "embeddings"
+  "maxLength" | "slots" | "pageSize" | "seed" | "mostBytes" | "embeddings" | "routedExperts"
 > {
   /** The number of adapters that can be loaded at the same time, with at most the rank of `shape`; none by default. */
   readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
@@ -93,7 +95,7 @@ interface DecoderEngineOptions extends Pick<
 /** Makes an engine that generates with a model in memory. It works until the scope closes. */
 export const decoderEngine = (
   { name, decoder, weights, tokenizer, eosIds }: DecoderInMemory,
-  { maxLength, slots = 32, pageSize, seed, adapters, mostBytes, embeddings }: DecoderEngineOptions = {},
+  { maxLength, slots = 32, pageSize, seed, adapters, mostBytes, embeddings, routedExperts }: DecoderEngineOptions = {},
 ): Effect.Effect<
   EngineService,
   GraphError | BackendError | BackendUnavailable | EngineError,
@@ -112,6 +114,7 @@ export const decoderEngine = (
     adapters,
     mostBytes,
     embeddings,
+    routedExperts,
     ...(seed === undefined ? {} : { seed }),
   })
   return Effect.map(Layer.build(layer), Context.get(Engine))
@@ -125,6 +128,7 @@ export const openDecoder = Effect.fnUntraced(function* (
     maxLength,
     slots = 32,
     embeddings,
+    routedExperts,
     pageSize,
     maxAdapters = 0,
     maxRank = 16,
@@ -142,6 +146,7 @@ export const openDecoder = Effect.fnUntraced(function* (
     {
       slots,
       embeddings,
+      routedExperts,
       maxLength,
       pageSize,
       seed,

@@ -193,6 +193,10 @@ describe("effect serve", () => {
         await wrong(model, "--max-lora-rank", "65"),
         "effect: --max-lora-rank: expected at most 64, the model's hidden size, beyond which a rank adds nothing; found 65\n",
       )
+      assert.include(
+        await wrong(model, "--enable-return-routed-experts"),
+        "--enable-return-routed-experts: expected a model with experts, such as Qwen3-MoE, found one without",
+      )
       assert.include(await wrong(model, "--adapter", "poet"), '--adapter: expected name=path, found "poet"')
       assert.include(await wrong(model, ...small, "--adapter", "poet=none"), "none/adapter_config.json")
       assert.include(await wrong(model, "--merge", "none"), "none/adapter_config.json")

@@ -1,4 +1,4 @@
-/** Checks the sizes that the user typed against the model, before anything is reserved for them. */
+/** Checks what the user typed against the model, before anything is reserved for it. */
 import { Effect, Option } from "effect"
 import type { DecoderConfig } from "../../../decoder/networks/DecoderConfig.ts"
 import { usageError } from "../output/output.ts"
@@ -6,9 +6,13 @@ import type { ServeFlags } from "./flags.ts"
 
 /** Fails if a flag asks for more than the model has, instead of serving less without a word. */
 export const checkSizes = Effect.fnUntraced(function* (
-  { maxModelLen, maxLoraRank }: Pick<ServeFlags, "maxModelLen" | "maxLoraRank">,
-  { maxPositions, hiddenSize }: Pick<DecoderConfig, "maxPositions" | "hiddenSize">,
+  { maxModelLen, maxLoraRank, routedExperts }: Pick<ServeFlags, "maxModelLen" | "maxLoraRank" | "routedExperts">,
+  { maxPositions, hiddenSize, experts }: Pick<DecoderConfig, "maxPositions" | "hiddenSize" | "experts">,
 ) {
+  if (routedExperts && experts === undefined)
+    return yield* usageError(
+      "--enable-return-routed-experts: expected a model with experts, such as Qwen3-MoE, found one without; leave the flag out",
+    )
   const length = Option.getOrElse(maxModelLen, () => 1)
   if (length > maxPositions) {
     const problem = `expected at most ${maxPositions}, the model's positions (max_position_embeddings), found ${length}`

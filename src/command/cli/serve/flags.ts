@@ -114,6 +114,10 @@ export const flags = {
       "How hidden states become an embedding: their mean, or that of the last token (default: mean)",
     ),
   ),
+  routedExperts: toggle(
+    "enable-return-routed-experts",
+    "Return the experts that the model chose for each token, to clients that ask for token ids (default: as the trainer's config says)",
+  ),
   verbose: toggle("verbose", "Print a line for each step that is loaded, not only for the first of each run"),
   json: toggle("json", "Print the address and the model as one line of JSON"),
 }

@@ -111,6 +111,7 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
     name: Option.getOrElse(input.name, () => name),
     maxAdapters,
     embeddings: true,
+    routedExperts: input.routedExperts,
     toolFormat: input.toolFormat,
     maxLength: Option.getOrUndefined(input.maxModelLen),
     slots: Option.getOrUndefined(input.slots),

@@ -66,7 +66,7 @@ export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }
     generating: slots === undefined ? inference.generating : [...inference.generating.filter((n) => n < slots), slots],
     reading: inference.reading,
     embeddings: true,
-    routedExperts: sizes.enableRouterReplay,
+    routedExperts: sizes.enableRouterReplay || input.routedExperts,
     mostBytes: totalmem(),
     pageSize: Option.getOrElse(input.pageSize, () => inference.pageSize),
     maxLength: Option.getOrElse(input.maxModelLen, () => Math.min(base.decoder.maxPositions, sizes.width)),

@@ -211,6 +211,7 @@ const routesOf = (state: TinkerState, { keys, unzstd }: TinkerServerOptions) => 
     HttpRouter.route("GET", run, get(Lists.trainingRun)),
     HttpRouter.route("GET", `${run}/${Layout.checkpoints}`, get(Lists.checkpointsOfRun)),
     HttpRouter.route("DELETE", checkpoint, get(Lists.deleteCheckpoint)),
+    HttpRouter.route("*", `${run}/${Layout.checkpoints}/:name`, get(Lists.refuseName)),
     HttpRouter.route("GET", `${checkpoint}/archive`, get(Lists.archiveAddress)),
     HttpRouter.route("GET", `${checkpoint}/download`, get(Lists.download)),
     HttpRouter.route("PUT", `${checkpoint}/ttl`, post(Lists.setTimeToLive)),

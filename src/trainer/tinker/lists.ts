@@ -128,6 +128,13 @@ const checkpointInPath = Effect.fnUntraced(function* (request: ListRequest) {
     : { place, info }
 })
 
+/** Refuses the name of a checkpoint without its kind: weights and sampler_weights may have the same names. */
+export const refuseName = Effect.fnUntraced(function* () {
+  const { name = "" } = yield* HttpRouter.params
+  const expected = `expected weights/${name} or sampler_weights/${name}, found ${name}`
+  return yield* badRequest(`checkpoint_id: ${expected}`, "checkpoint_id")
+})
+
 const empty = HttpServerResponse.empty({ status: 204 })
 
 export const deleteCheckpoint = Effect.fnUntraced(function* (request: ListRequest) {

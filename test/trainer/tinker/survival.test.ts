@@ -276,6 +276,8 @@ describe("what a Tinker server has acknowledged", () => {
     const tar = Buffer.from(await (await fetch(String(archive.headers.get("location")))).arrayBuffer())
     assert.strictEqual(tar.subarray(257, 262).toString(), "ustar")
     assert.include(tar.toString("latin1"), "adapter_model.safetensors")
+    const unclear = await client.get(`/training_runs/${model}/checkpoints/one`, "DELETE")
+    assert.deepStrictEqual([unclear.status, unclear.body.param], [400, "checkpoint_id"])
     assert.strictEqual((await client.get(`/training_runs/${model}/checkpoints/weights/one`, "DELETE")).status, 204)
     assert.strictEqual((await client.post("/weights_info", { tinker_path: path })).status, 404)
     assert.strictEqual((await client.get("/training_runs")).body.cursor.total_count, 2)

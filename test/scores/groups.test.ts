@@ -55,7 +55,7 @@ describe("algorithms over several envs", () => {
     assert.isUndefined(compareGroup(group, resultsOf({ a: { x: [0, 10], y: [1, 3] }, b: { x: [5, 10], y: [2] } })))
   })
 
-  it("have profiles that fall from the share above the lowest score to none", () => {
+  it("have profiles that fall from the share above the lowest score to none", { tags: "slow" }, () => {
     fc.assert(
       fc.property(fc.array(scores, { minLength: 1, maxLength: 3 }), (strata) => {
         const [{ scores: normalised }] = normalisedScores([{ algorithm: "a", scores: strata }])

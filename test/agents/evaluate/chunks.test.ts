@@ -84,36 +84,39 @@ describe("chunks of an evaluation", () => {
     { tags: "slow" },
   )
 
-  it.effect("are refused by a worker whose data set differs, or whose agents do", () =>
-    Effect.gen(function* () {
-      const handler = yield* evaluationHandler
-      const payloads: Array<ChunkPayload> = []
-      const remembering = Layer.succeed(Dispatcher, {
-        inFlight: 1,
-        run: (_job, payload, here) => {
-          if (isPayload(payload)) payloads.push(payload)
-          return here
-        },
-      })
-      yield* Effect.provide(evaluated, remembering)
-      const [payload] = payloads
-      const refusal = (changed: object) =>
-        Effect.flatMap(handler.perform({ ...payload, ...changed }), (answer) =>
-          answer._tag === "Failed" ? Effect.succeed(JSON.stringify(answer.failure)) : Effect.die("it played"),
+  it.effect(
+    "are refused by a worker whose data set differs, or whose agents do",
+    () =>
+      Effect.gen(function* () {
+        const handler = yield* evaluationHandler
+        const payloads: Array<ChunkPayload> = []
+        const remembering = Layer.succeed(Dispatcher, {
+          inFlight: 1,
+          run: (_job, payload, here) => {
+            if (isPayload(payload)) payloads.push(payload)
+            return here
+          },
+        })
+        yield* Effect.provide(evaluated, remembering)
+        const [payload] = payloads
+        const refusal = (changed: object) =>
+          Effect.flatMap(handler.perform({ ...payload, ...changed }), (answer) =>
+            answer._tag === "Failed" ? Effect.succeed(JSON.stringify(answer.failure)) : Effect.die("it played"),
+          )
+        assert.match(
+          yield* refusal({ identity: { ...payload.identity, dataset: "another" } }),
+          /on a worker of the cluster: dataset: expected \\"another\\" as where the run was started, found/,
         )
-      assert.match(
-        yield* refusal({ identity: { ...payload.identity, dataset: "another" } }),
-        /on a worker of the cluster: dataset: expected \\"another\\" as where the run was started, found/,
-      )
-      assert.match(yield* refusal({ agent: 2 }), /there is no agent 3/)
-      const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
-      const file = join(folder, "nowhere.jsonl")
-      const missing = { ...payload.config, dataset: { type: "qa", dataset_path: file } }
-      assert.match(yield* refusal({ config: missing }), /on a worker of the cluster: .*nowhere\.jsonl/)
-      // Once the file is there, the worker opens it.
-      writeFileSync(file, `{"question": "1+1?", "answer": "2"}\n`)
-      assert.match(yield* refusal({ config: missing }), /dataset.*: expected .* as where the run was started/)
-    }).pipe(Effect.scoped, Effect.provide(needs)),
+        assert.match(yield* refusal({ agent: 2 }), /there is no agent 3/)
+        const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
+        const file = join(folder, "nowhere.jsonl")
+        const missing = { ...payload.config, dataset: { type: "qa", dataset_path: file } }
+        assert.match(yield* refusal({ config: missing }), /on a worker of the cluster: .*nowhere\.jsonl/)
+        // Once the file is there, the worker opens it.
+        writeFileSync(file, `{"question": "1+1?", "answer": "2"}\n`)
+        assert.match(yield* refusal({ config: missing }), /dataset.*: expected .* as where the run was started/)
+      }).pipe(Effect.scoped, Effect.provide(needs)),
+    { tags: "slow" },
   )
 })
 

@@ -279,7 +279,7 @@ describe("logs of Inspect", () => {
     assert.deepEqual([env.action, env.reward, one.rollouts[0].meta.envType], ["Yes", 1, "imported"])
   })
 
-  it("may have numbers that JSON does not have, and the scores of older versions", async () => {
+  it("may have numbers that JSON does not have, and the scores of older versions", { tags: "slow" }, async () => {
     const { scores: _, ...older } = sample
     const text = log([{ ...older, score: { value: "NaN", metadata: { text: "NaN and Infinity" } } }])
     const [one] = await run(inJson(text.replace(`"value":"NaN"`, `"value":NaN`)))

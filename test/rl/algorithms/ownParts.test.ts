@@ -286,27 +286,30 @@ describe("parts of an algorithm that a user replaces", () => {
     { tags: "slow" },
   )
 
-  it.effect("leave the KL limit to the algorithm's divergence, also if a metric of theirs has its name", () =>
-    Effect.gen(function* () {
-      const none = { metrics: { "losses/approx_kl": Graph.constant(0) } }
-      const much = { metrics: { "losses/approx_kl": Graph.constant(100) } }
-      for (const slices of [1, 2]) {
-        const digest = (targetKl: number | null, own: object) =>
-          digestOf(
-            Ppo.make({
-              ...small,
-              slices,
-              targetKl,
-              learningRate: 0.01,
-              loss: (_, { loss }) => ({ loss, metrics: {}, ...own }),
-            }),
-          )
-        const limited = yield* digest(0.001, {})
-        assert.notStrictEqual(limited, yield* digest(null, {}))
-        assert.strictEqual(yield* digest(0.001, none), limited)
-        assert.strictEqual(yield* digest(0.001, much), limited)
-      }
-    }),
+  it.effect(
+    "leave the KL limit to the algorithm's divergence, also if a metric of theirs has its name",
+    () =>
+      Effect.gen(function* () {
+        const none = { metrics: { "losses/approx_kl": Graph.constant(0) } }
+        const much = { metrics: { "losses/approx_kl": Graph.constant(100) } }
+        for (const slices of [1, 2]) {
+          const digest = (targetKl: number | null, own: object) =>
+            digestOf(
+              Ppo.make({
+                ...small,
+                slices,
+                targetKl,
+                learningRate: 0.01,
+                loss: (_, { loss }) => ({ loss, metrics: {}, ...own }),
+              }),
+            )
+          const limited = yield* digest(0.001, {})
+          assert.notStrictEqual(limited, yield* digest(null, {}))
+          assert.strictEqual(yield* digest(0.001, none), limited)
+          assert.strictEqual(yield* digest(0.001, much), limited)
+        }
+      }),
+    { tags: "slow" },
   )
 
   it.effect("standardise over the whole minibatch, of which they get a slice", () =>

@@ -51,8 +51,11 @@ describe("prioritised replay", () => {
     checkPlaces({ nsteps: 3 }, { stepsPerEnv: bufferSize / numEnvs + 3, span: 3, stride: 1 }),
   )
 
-  it.effect("draws complete sequences only, which begin at every half sequence", () =>
-    // A sequence needs 2 + 8 + 2 − 1 steps after its first one; 20 + 11 steps are rounded up to a multiple of 4.
-    checkPlaces({ nsteps: 2, lstm: 4, sequence: 8, burnIn: 2 }, { stepsPerEnv: 32, span: 11, stride: 4 }),
+  it.effect(
+    "draws complete sequences only, which begin at every half sequence",
+    () =>
+      // A sequence needs 2 + 8 + 2 − 1 steps after its first one; 20 + 11 steps are rounded up to a multiple of 4.
+      checkPlaces({ nsteps: 2, lstm: 4, sequence: 8, burnIn: 2 }, { stepsPerEnv: 32, span: 11, stride: 4 }),
+    { tags: "slow" },
   )
 })

@@ -73,32 +73,35 @@ for (const [where, open] of Object.entries(runs)) {
       }).pipe(Effect.provide(disk)),
     )
 
-    it.effect("are hashed by blocks, and each byte is read once as they grow", () =>
-      Effect.gen(function* () {
-        const run = yield* open
-        const file = "scores/train/scores.jsonl"
-        const bytes = Uint8Array.from({ length: 2_500_000 }, (_, at) => (at * at) % 251)
-        const parts = new Array<number>()
-        const tree: Parameters<typeof hashPrefix>[0] = {
-          stream: (path, part) => {
-            parts.push(part?.offset ?? 0)
-            return run.stream(path, part)
-          },
-        }
-        yield* run.write(file, bytes)
-        const before = yield* hashPrefix(tree, file, 1_500_000)
-        const after = yield* hashPrefix(tree, file, bytes.length, before)
-        assert.deepEqual(parts, [0, 1_500_000])
-        assert.deepEqual(after, yield* hashPrefix(tree, file, bytes.length))
-        assert.notStrictEqual(after.digest, before.digest)
-        assert.deepEqual(before, yield* hashPrefix(tree, file, 1_500_000, after))
-        // A whole number of blocks leaves nothing to read.
-        const whole = yield* hashPrefix(tree, file, 2 << 20, after)
-        assert.strictEqual(whole.blocks.length, 2)
-        assert.strictEqual(whole.digest, (yield* hashPrefix(tree, file, 2 << 20)).digest)
-        yield* run.write(file, bytes.with(7, 255))
-        assert.notStrictEqual((yield* hashPrefix(tree, file, bytes.length)).digest, after.digest)
-      }).pipe(Effect.provide(disk)),
+    it.effect(
+      "are hashed by blocks, and each byte is read once as they grow",
+      () =>
+        Effect.gen(function* () {
+          const run = yield* open
+          const file = "scores/train/scores.jsonl"
+          const bytes = Uint8Array.from({ length: 2_500_000 }, (_, at) => (at * at) % 251)
+          const parts = new Array<number>()
+          const tree: Parameters<typeof hashPrefix>[0] = {
+            stream: (path, part) => {
+              parts.push(part?.offset ?? 0)
+              return run.stream(path, part)
+            },
+          }
+          yield* run.write(file, bytes)
+          const before = yield* hashPrefix(tree, file, 1_500_000)
+          const after = yield* hashPrefix(tree, file, bytes.length, before)
+          assert.deepEqual(parts, [0, 1_500_000])
+          assert.deepEqual(after, yield* hashPrefix(tree, file, bytes.length))
+          assert.notStrictEqual(after.digest, before.digest)
+          assert.deepEqual(before, yield* hashPrefix(tree, file, 1_500_000, after))
+          // A whole number of blocks leaves nothing to read.
+          const whole = yield* hashPrefix(tree, file, 2 << 20, after)
+          assert.strictEqual(whole.blocks.length, 2)
+          assert.strictEqual(whole.digest, (yield* hashPrefix(tree, file, 2 << 20)).digest)
+          yield* run.write(file, bytes.with(7, 255))
+          assert.notStrictEqual((yield* hashPrefix(tree, file, bytes.length)).digest, after.digest)
+        }).pipe(Effect.provide(disk)),
+      { tags: "slow" },
     )
   })
 }

@@ -225,22 +225,22 @@ describe("a group on wasm", () => {
 
   it.effect("keeps values that only depend on states once, and computes them again after a run that changes them", () =>
     Effect.gen(function* () {
-      // Products of many rows read a transposed copy of the weights.
+      // Products of many rows read a transposed copy of weights that are not large.
       const product = (rows: number): ProgramSpec => {
         const x = G.input("x", [rows, 256])
-        const w = G.state("w", [512, 256])
+        const w = G.state("w", [128, 256])
         const y = G.matmul(x, w, { transposeB: true })
         return { name: `product ${rows}`, inputs: { x }, state: { w: { tensor: w } }, outputs: { y } }
       }
       const bytesOf = (specs: Readonly<Record<string, ProgramSpec>>): number =>
         compileAll(specs).programs.a.feeds.x.address
-      const copy = 4 * 512 * 256
+      const copy = 4 * 128 * 256
       const [one, two] = [{ a: product(32) }, { a: product(32), b: product(33) }]
       // The feed of the first program comes after the states and the values that they share.
       assert.isAbove(bytesOf(one), 2 * copy)
       assert.isBelow(bytesOf(two) - bytesOf(one), copy / 2)
 
-      const w = G.state("w", [512, 256])
+      const w = G.state("w", [128, 256])
       const train = { name: "train", inputs: {}, state: { w: { tensor: w, next: G.add(w, 1) } }, outputs: {} }
       const backend = yield* Backend
       const { a, b, c } = yield* backend.compileAll({ a: product(32), b: product(33), c: train })

@@ -8,15 +8,18 @@ const key = "lease/1"
 const deadline = "10 seconds"
 
 describe("work that a lease keeps going", () => {
-  it.effect("returns its result while the lease is held, however long it takes", () =>
-    Effect.gen(function* () {
-      const store = yield* Store
-      yield* holdLease(store, key)
-      const work = Effect.as(Effect.sleep("1 hour"), "done")
-      const fiber = yield* Effect.forkChild(whileHeld({ store, key, deadline }, work))
-      yield* TestClock.adjust("2 hours")
-      assert.strictEqual(yield* Fiber.join(fiber), "done")
-    }).pipe(Effect.scoped, Effect.provide(Store.memory())),
+  it.effect(
+    "returns its result while the lease is held, however long it takes",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* Store
+        yield* holdLease(store, key)
+        const work = Effect.as(Effect.sleep("1 hour"), "done")
+        const fiber = yield* Effect.forkChild(whileHeld({ store, key, deadline }, work))
+        yield* TestClock.adjust("2 hours")
+        assert.strictEqual(yield* Fiber.join(fiber), "done")
+      }).pipe(Effect.scoped, Effect.provide(Store.memory())),
+    { tags: "slow" },
   )
 
   it.effect("is interrupted within a second after the lease was given back, and does not begin after that", () =>

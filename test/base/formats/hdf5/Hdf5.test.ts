@@ -45,7 +45,7 @@ describe("an HDF5 file", () => {
     assert.deepEqual(read(bytes), { attributes: {}, children: {} })
   })
 
-  it("holds groups, numbers and texts, also empty ones and very many", () => {
+  it("holds groups, numbers and texts, also empty ones and very many", { tags: "slow" }, () => {
     const many = Object.fromEntries(
       Array.from({ length: 5000 }, (_, index) => [`text ${index}`, `${index} ü`.repeat(index % 7)]),
     )

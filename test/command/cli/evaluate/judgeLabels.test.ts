@@ -35,30 +35,34 @@ const agreementIn = (report: unknown) =>
   evaluationReport({ report, confidence: 0.95 })?.agents[0].agreement[0] ?? assert.fail("no agreement")
 
 describe("a judge with a label", () => {
-  it("is reported with its agreement and kappa, in the terminal, in metrics.json and for the page", () =>
-    withFolder(async (folder) => {
-      write(folder, "tasks.yaml", evaluation(labels, {}, { repeats: 3 }))
-      const played = told(await effect(["eval", "tasks.yaml"], folder))
-      const runDir = played.stdout.trim().split("\n").at(-1) ?? ""
-      const metrics = JSON.parse(readFileSync(join(folder, runDir, "metrics.json"), "utf8"))
-      const agreement = agreementIn(metrics.report)
-      assert.deepInclude(agreement, { scorer: "judge", label: "human", items: 10, pairs: 30 })
-      // Count again from the rows.
-      const rows = readFileSync(join(folder, runDir, "episodes.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line)) // prettier-ignore
-      const pairs = rows
-        .filter(({ metadata }) => metadata.human !== "" && metadata.human !== null)
-        .map(({ scores, metadata }) => [scores.judge >= 0.5, [1, true, "1"].includes(metadata.human)])
-      assert.strictEqual(agreement.agreement, pairs.filter(([judge, human]) => judge === human).length / 30)
-      const [line] = cells(played.stdout).filter((text) => text.startsWith("judge | human | mine"))
-      assert.match(line, /^judge \| human \| mine \| 0\.\d+ \| -?0\.\d+ \| -?\d\.\d+ to -?\d\.\d+ \| 30 \| 10$/)
-      assert.include(cells(played.stdout), "judge | label | agent | agreement | kappa | 95 % | answers | tasks")
-      await effect(["eval", runDir, "--summary", "summary.md"], folder)
-      assert.include(readFileSync(join(folder, "summary.md"), "utf8"), "| judge | human | mine |")
+  it(
+    "is reported with its agreement and kappa, in the terminal, in metrics.json and for the page",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        write(folder, "tasks.yaml", evaluation(labels, {}, { repeats: 3 }))
+        const played = told(await effect(["eval", "tasks.yaml"], folder))
+        const runDir = played.stdout.trim().split("\n").at(-1) ?? ""
+        const metrics = JSON.parse(readFileSync(join(folder, runDir, "metrics.json"), "utf8"))
+        const agreement = agreementIn(metrics.report)
+        assert.deepInclude(agreement, { scorer: "judge", label: "human", items: 10, pairs: 30 })
+        // Count again from the rows.
+        const rows = readFileSync(join(folder, runDir, "episodes.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line)) // prettier-ignore
+        const pairs = rows
+          .filter(({ metadata }) => metadata.human !== "" && metadata.human !== null)
+          .map(({ scores, metadata }) => [scores.judge >= 0.5, [1, true, "1"].includes(metadata.human)])
+        assert.strictEqual(agreement.agreement, pairs.filter(([judge, human]) => judge === human).length / 30)
+        const [line] = cells(played.stdout).filter((text) => text.startsWith("judge | human | mine"))
+        assert.match(line, /^judge \| human \| mine \| 0\.\d+ \| -?0\.\d+ \| -?\d\.\d+ to -?\d\.\d+ \| 30 \| 10$/)
+        assert.include(cells(played.stdout), "judge | label | agent | agreement | kappa | 95 % | answers | tasks")
+        await effect(["eval", runDir, "--summary", "summary.md"], folder)
+        assert.include(readFileSync(join(folder, "summary.md"), "utf8"), "| judge | human | mine |")
 
-      // The seed of the run decides the interval.
-      const again = resultOf(told(await effect(["eval", "tasks.yaml", "--json", "--quiet"], folder)))
-      assert.deepEqual(agreementIn(again["report"]), agreement)
-    }))
+        // The seed of the run decides the interval.
+        const again = resultOf(told(await effect(["eval", "tasks.yaml", "--json", "--quiet"], folder)))
+        assert.deepEqual(agreementIn(again["report"]), agreement)
+      }),
+  )
 
   it("counts passes by its own threshold and by that of the labels", () =>
     withFolder(async (folder) => {

@@ -156,7 +156,10 @@ export const native: ReadonlyArray<Proof> = [
         must(digest === expected.digest, `seed ${seed}: digest ${digest}, without kills ${expected.digest}`)
         must(scores === expected.scores, `seed ${seed}: other scores`)
         await noneLeft(caches)
-        must(begun < 2 * kills, "trainings end before machine code replaces their programs: use a machine with less work")
+        must(
+          begun < 2 * kills,
+          "trainings end before machine code replaces their programs: use a machine with less work",
+        )
       }
       return `${at.compiling} kills while machine code was made, ${at.replaced} after it was in use, in ${begun} trainings`
     },

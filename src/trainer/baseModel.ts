@@ -32,8 +32,9 @@ export interface BaseModel extends Language {
   readonly name: string
 }
 
-type ModelSettings = MultiRunConfig["model"]
-type ScratchModel = Extract<ModelSettings, { readonly type: "scratch" }>
+type ScratchModel = Extract<MultiRunConfig["model"], { readonly type: "scratch" }>
+type FolderModel = Extract<MultiRunConfig["model"], { readonly type: "folder" }>
+type ModelSettings = ScratchModel | (Omit<FolderModel, "quantization"> & Partial<FolderModel>)
 
 const openFolder = Effect.fnUntraced(function* (path: string) {
   return yield* LmDirectory.open(yield* onDisk(".", { followsLinks: true }), path)
@@ -84,8 +85,10 @@ export const openBaseModel = Effect.fnUntraced(function* (
   if (model.type === "folder") {
     const path = (yield* Path.Path).resolve(baseDir, model.path)
     const opened = yield* openFolder(path)
-    const { decoder, tokenizer, eosIds, otherFiles, template } = opened
-    const weights = onlyLanguage ? {} : yield* opened.weights.readAll
+    const { tokenizer, eosIds, otherFiles, template } = opened
+    const { decoder, weights } = onlyLanguage
+      ? { decoder: opened.decoder, weights: {} }
+      : yield* LmDirectory.readModel(opened, model.quantization)
     const { bosId, padId, json } = opened.config
     const chat = ChatModel.make({ tokenizer, template })
     return { decoder, weights, tokenizer, chat, eosIds, bosId, padId, json, otherFiles, name: path }

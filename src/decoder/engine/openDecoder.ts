@@ -17,6 +17,7 @@ import type { GraphError } from "../../tensor/graph/GraphError.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import { type StepAdapter, Engine, type EngineError, type EngineService } from "../inference/Engine.ts"
 import type { AdapterShape, DecoderConfig } from "../networks/Decoder.ts"
+import { readInt8 } from "../networks/int8.ts"
 import { projections } from "../networks/parameters.ts"
 import * as HuggingFaceAdapter from "../huggingFace/Adapter.ts"
 import * as LmDirectory from "../huggingFace/LmDirectory.ts"
@@ -50,6 +51,8 @@ export interface OpenDecoderOptions {
   readonly seed?: number | undefined
   /** An adapter that is merged into the model's weights. */
   readonly merged?: HuggingFaceAdapter.LoraAdapter | undefined
+  /** `int8` holds large matrices as bytes, in about a quarter of the memory. Default: all weights are 32-bit floats. */
+  readonly quantization?: DecoderConfig["quantization"]
 }
 
 export interface OpenedDecoder {
@@ -136,11 +139,12 @@ export const openDecoder = Effect.fnUntraced(function* (
     seed,
     mostBytes,
     merged,
+    quantization,
   }: OpenDecoderOptions = {},
 ): Effect.fn.Return<OpenedDecoder, OpenDecoderError, Backend | Scope.Scope> {
   const { path: folder, tokenizer, eosIds } = directory
   const model = name ?? /([^\\/]+)[\\/]*$/.exec(folder)?.[1] ?? folder
-  const { decoder, weights } = yield* modelWith(directory, merged)
+  const { decoder, weights } = yield* modelWith(directory, { merged, quantization })
   const engine = yield* decoderEngine(
     { name: model, decoder, weights, tokenizer, eosIds },
     {
@@ -162,24 +166,33 @@ export const openDecoder = Effect.fnUntraced(function* (
   }
 })
 
-/** Reads the weights of a model, and merges an adapter into them. */
+/** Reads the weights of a model, merges an adapter into them, and quantises them. */
 const modelWith = (
-  { decoder, weights }: LmDirectory.LmDirectory,
-  adapter: HuggingFaceAdapter.LoraAdapter | undefined,
-): Effect.Effect<HuggingFaceAdapter.MergedModel, FormatError> =>
-  Effect.map(weights.readAll, (base) =>
-    adapter === undefined ? { decoder, weights: base } : HuggingFaceAdapter.merge(decoder, base, adapter),
-  )
+  directory: LmDirectory.LmDirectory,
+  { merged: adapter, quantization }: Pick<OpenDecoderOptions, "merged" | "quantization">,
+): Effect.Effect<HuggingFaceAdapter.MergedModel, FormatError> => {
+  if (adapter === undefined) return LmDirectory.readModel(directory, quantization)
+  return Effect.flatMap(directory.weights.readAll, (base) => {
+    const merged = HuggingFaceAdapter.merge(directory.decoder, base, adapter)
+    if (quantization === undefined) return Effect.succeed(merged)
+    return readInt8(merged.decoder, (name) => Effect.succeed(merged.weights[name]))
+  })
+}
 
-/** Makes the functions that read other weights of a model. Adapters are extended to all `targets` of the engine. */
+/**
+ * Makes the functions that read other weights of a model, which are quantised as its own. Adapters are extended to all
+ * `targets` of the engine.
+ */
 export const readersOf = (
-  decoder: DecoderConfig,
+  { quantization, ...decoder }: DecoderConfig,
   targets: AdapterShape["targets"],
 ): Pick<OpenedDecoder, "readAdapter" | "readWeights"> => ({
   readAdapter: (files, folder) =>
     Effect.map(HuggingFaceAdapter.load(files, folder, decoder), (adapter) =>
       HuggingFaceAdapter.withTargets(adapter, decoder, targets),
     ),
-  readWeights: (files, folder) =>
-    Effect.flatMap(LmDirectory.openWeights(files, folder, decoder), ({ readAll }) => readAll),
+  readWeights: Effect.fnUntraced(function* (files, folder) {
+    const weights = yield* LmDirectory.openWeights(files, folder, decoder)
+    return (yield* LmDirectory.readModel({ decoder, weights }, quantization)).weights
+  }),
 })

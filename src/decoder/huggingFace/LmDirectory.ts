@@ -23,6 +23,7 @@ import type { ChatTemplate } from "../../base/tokens/ChatTemplate.ts"
 import { misfit, type Tokenizer } from "../../base/tokens/Tokenizer.ts"
 import { load, type TokenizerFolder } from "../../base/tokens/TokenizerFolder.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
+import { readInt8 } from "../networks/int8.ts"
 import {
   decodeModelConfig,
   encodeModelConfig,
@@ -145,6 +146,18 @@ const defaultsOf = (json: typeof GenerationJson.Type): GenerationDefaults => {
     ...(isSet(max_new_tokens) ? { maxTokens: max_new_tokens } : {}),
   }
 }
+
+/**
+ * Reads the weights of an opened model. With `int8`, large matrices become bytes, and the returned config says so; such a model
+ * cannot be trained as a whole, nor saved.
+ */
+export const readModel = (
+  { decoder, weights }: Pick<LmDirectory, "decoder" | "weights">,
+  quantization?: "int8" | null,
+): Effect.Effect<Pick<ModelToSave, "decoder" | "weights">, FormatError> =>
+  quantization === "int8"
+    ? readInt8(decoder, weights.read)
+    : Effect.map(weights.readAll, (all) => ({ decoder, weights: all }))
 
 /** A model to save: an opened model with its weights, or one that was made from scratch. */
 export interface ModelToSave {

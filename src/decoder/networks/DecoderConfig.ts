@@ -115,6 +115,11 @@ export interface DecoderConfig {
   readonly activation?: "silu" | "gelu"
   /** Whether the activation of one product multiplies another product, as by default, or only one is computed. */
   readonly gated?: boolean
+  /**
+   * The type of the projections, the token embedding and the head: `int8` for bytes with a scale for each output, for a model
+   * that is not trained as a whole. By default they are 32-bit floats.
+   */
+  readonly quantization?: "int8"
   /** The experts of each layer, in place of the feed-forward network. */
   readonly experts?: Experts
 }
@@ -203,6 +208,7 @@ export const DecoderConfig = Schema.Struct({
   learnedPositions: key(Schema.Boolean),
   activation: key(Schema.Literals(["silu", "gelu"])),
   gated: key(Schema.Boolean),
+  quantization: key(Schema.Literals(["int8"])),
   experts: key(
     Schema.Struct({
       count: bounded("modelUnits"),

@@ -1,5 +1,18 @@
 /** Builds the layers of a decoder transformer. The caller provides the attention. */
-import { add, gather, gelu, layerNorm, matmul, minimum, mul, reshape, rmsNorm, silu } from "../../tensor/graph/ops.ts"
+import {
+  add,
+  cast,
+  expandDims,
+  gather,
+  gelu,
+  layerNorm,
+  matmul,
+  minimum,
+  mul,
+  reshape,
+  rmsNorm,
+  silu,
+} from "../../tensor/graph/ops.ts"
 import { sizeOf, type Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../../rl/model/trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
@@ -13,6 +26,7 @@ import {
   type Projection,
   projectionName,
   queryKeyNormName,
+  scaleName,
   weightOf,
 } from "./parameters.ts"
 import { capped } from "./rope.ts"
@@ -54,11 +68,25 @@ export const transformer = (options: Transformer): Tensor => {
 /** Returns the embeddings of the tokens. */
 const embedded = ({ config, weights, tokens, positions }: Transformer): Tensor => {
   const { embeddingScale, learnedPositions = false, maxPositions } = config
-  const rows = gather(weightOf(weights, embeddingName), tokens)
+  const rows = embeddingsOf(weights, tokens)
   const scaled = embeddingScale === undefined ? rows : mul(rows, embeddingScale)
   if (!learnedPositions) return scaled
   // Unused tokens at the end of a step may have positions beyond the last one.
   return add(scaled, gather(weightOf(weights, positionsName), minimum(positions(), maxPositions - 1)))
+}
+
+const embeddingsOf = (weights: Weights, tokens: Tensor): Tensor => {
+  const rows = gather(weightOf(weights, embeddingName), tokens)
+  if (rows.dtype !== "i8") return rows
+  const scales = gather(weightOf(weights, scaleName(embeddingName)), tokens)
+  return mul(cast(rows, "f32"), expandDims(scales, -1))
+}
+
+/** Multiplies `x` by a weight [outputs, inputs]. */
+const linear = (weights: Weights, name: string, x: Tensor): Tensor => {
+  const weight = weightOf(weights, name)
+  if (weight.dtype !== "i8") return matmul(x, weight, { transposeB: true })
+  return mul(matmul(x, cast(weight, "f32"), { transposeB: true }), weightOf(weights, scaleName(name)))
 }
 
 /** Adds the output of a part of a layer to `x`, with the norms of its input and output. */
@@ -89,7 +117,7 @@ const project = (
   const additions = adapt?.(x, layer, targets) ?? []
   return targets.map((target, index) => {
     const name = projectionName(layer, target)
-    const product = matmul(x, weightOf(weights, `${name}.weight`), { transposeB: true })
+    const product = linear(weights, `${name}.weight`, x)
     const bias = weights[`${name}.bias`]
     const base = bias === undefined ? product : add(product, bias)
     const addition = additions[index]
@@ -132,6 +160,6 @@ const fed = (options: Transformer, layer: number, x: Tensor): Tensor => {
 export const logitsOf = (config: DecoderConfig, weights: Weights, hidden: Tensor): Tensor => {
   const leading = hidden.shape.slice(0, -1)
   const rows = reshape(hidden, [sizeOf(leading), config.hiddenSize])
-  const logits = matmul(rows, weightOf(weights, headOf(config)), { transposeB: true })
+  const logits = linear(weights, headOf(config), rows)
   return reshape(capped(logits, config.logitCap), [...leading, config.vocabSize])
 }

@@ -157,7 +157,28 @@ export const parametersOf = (config: DecoderConfig, initializerRange = usualInit
   }
   Object.assign(declarations, normParameter(config, moduleName(finalNormName), hiddenSize))
   if (!tiedEmbeddings) declarations[headName] = table
-  return declarations
+  return config.quantization === undefined ? declarations : quantised(declarations)
+}
+
+/** Returns the name of the scales of a matrix of bytes. */
+export const scaleName = (weight: string): string => `${weight}_scale`
+
+/** Replaces the declarations of the matrices that int8 quantises. */
+const quantised = (declarations: Declarations): Declarations => {
+  const isQuantised = (name: string): boolean =>
+    name === embeddingName ||
+    name === headName ||
+    projections.some((projection) => name.endsWith(`${projection}.weight`))
+  return Object.fromEntries(
+    Object.entries(declarations).flatMap(([name, declaration]): ReadonlyArray<readonly [string, Declaration]> => {
+      const { shape } = declaration
+      if (!isQuantised(name) || name.includes(".experts.")) return [[name, declaration]]
+      return [
+        [name, { shape, init: zeros, dtype: "i8" }],
+        [scaleName(name), { shape: [shape[0]], init: zeros }],
+      ]
+    }),
+  )
 }
 
 const moduleName = (parameter: string): string => parameter.replace(/\.weight$/, "")
@@ -207,7 +228,7 @@ const expertParameters = ({ experts, hiddenSize }: DecoderConfig, layer: number,
  * ```
  */
 export const statesOf = (declarations: Declarations): Weights =>
-  Record.map(declarations, ({ shape }, name) => state(name, shape))
+  Record.map(declarations, ({ shape, dtype }, name) => state(name, shape, dtype))
 
 /** Draws the initial values of all declared parameters. The values of a parameter depend only on `random` and its name. */
 export const initialValues = (declarations: Declarations, random: Stream): Readonly<Record<string, NamedArray>> =>

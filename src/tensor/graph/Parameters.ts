@@ -51,6 +51,8 @@ export type NamedArrays = Readonly<
 export interface Declaration {
   readonly shape: Shape
   readonly init: Initialiser
+  /** The type of the parameter's state; `f32` by default. One of `i8` is not trained, and its initial values are zeros. */
+  readonly dtype?: "i8"
 }
 
 /** The largest number of weights of a layout, which take one gibibyte. An optimiser keeps more numbers per weight. */

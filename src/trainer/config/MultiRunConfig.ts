@@ -36,6 +36,11 @@ const FolderModel = Schema.Struct({
   type: Schema.Literal("folder"),
   /** The folder, absolute or relative to the config's file. */
   path: Schema.NonEmptyString,
+  /**
+   * How the weights are held: `int8` holds the projections, the embedding and the head as bytes with a scale for each output,
+   * about a quarter of the memory; adapters stay 32-bit floats. null holds all weights as 32-bit floats.
+   */
+  quantization: withDefault(Schema.NullOr(Schema.Literals(["int8"])), null),
 })
 
 /** The tokenizer of a model from scratch, whose tokens are characters or bytes. */

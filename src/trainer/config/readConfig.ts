@@ -164,6 +164,13 @@ const trainerProblems = ({
       "broadcast.keep",
       "expected at least 1 with orchestrators: outside, because their server reads broadcasts; found 0",
     ),
+    ...(model.type === "folder"
+      ? unless(
+          model.quantization === null || (lora !== null && trainer.type === "local"),
+          "model.quantization",
+          "expected null without trainer.lora or with trainer.type: tinker; int8 is for a base model here, whose adapters are trained",
+        )
+      : []),
     ...(model.type === "scratch"
       ? [
           ...unless(

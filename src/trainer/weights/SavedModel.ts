@@ -184,7 +184,9 @@ const ofCheckpoint = Effect.fnUntraced(function* (folder: string) {
   const { run, step } = yield* inRun(folder)
   const { settings, file } = yield* trainerOf(run)
   const { trainer, model, seed } = settings
-  const opened = yield* openBaseModel(model, { baseDir: path.dirname(file), seed })
+  // Adapters are merged into the weights as the files have them.
+  const exact = model.type === "folder" ? { ...model, quantization: null } : model
+  const opened = yield* openBaseModel(exact, { baseDir: path.dirname(file), seed })
   // Do not repair the folder: that would remove the temporary files of a checkpoint that the trainer is saving now.
   const tree = { ...(yield* onDisk(run)), repair: () => Effect.void }
   const { parts } = yield* readCheckpoint(tree, step ?? 0)

@@ -134,6 +134,11 @@ const mistakes: ReadonlyArray<readonly [text: string, wrong: string, message: st
     "rows: 2\n  ranks: 100000",
     ":11: trainer.ranks: expected a value between 1 and 256 (each is a process), found 100000",
   ],
+  [
+    right.slice(right.indexOf("  type: scratch"), right.indexOf("broadcast:")),
+    "  type: folder\n  path: pretrained\n  quantization: int8\ntrainer: { rows: 2, width: 64, block: 16 }\n",
+    ":5: model.quantization: expected null without trainer.lora or with trainer.type: tinker",
+  ],
   ["heads: 2", "heads: 3", ":6: model.heads: expected a divisor of half of model.hidden_size (8), found 3"],
 ]
 

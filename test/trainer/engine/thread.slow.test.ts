@@ -121,7 +121,7 @@ describe("an engine in a thread", () => {
   it.effect("tells why it cannot be made", () =>
     Effect.gen(function* () {
       const { trainer, inference } = settings
-      const model = { type: "folder", path: "/nowhere/model" } as const
+      const model = { type: "folder", path: "/nowhere/model", quantization: null } as const
       const threads = yield* EngineThreads
       const error = yield* Effect.flip(
         threads.start({ model, trainer, inference, seed: 0, baseDir: ".", name: "base" }),

@@ -51,7 +51,7 @@ describe("a reference in a thread", () => {
 
   it.effect("is lost if its model cannot be opened", () =>
     Effect.gen(function* () {
-      const thread = yield* start({ model: { type: "folder", path: "/nowhere/model" } })
+      const thread = yield* start({ model: { type: "folder", path: "/nowhere/model", quantization: null } })
       const answer = yield* thread.compute(microBatchOf(1))
       assert.include((yield* Effect.flip(answer)).message, "the reference's thread was lost")
     }).pipe(Effect.provide(Node.trainerThreads({ backend: "wasm" }))),

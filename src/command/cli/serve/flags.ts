@@ -85,6 +85,12 @@ export const flags = {
     "requests",
     "The most answers at the same time, with those that wait (default: 1024)",
   ),
+  quantization: Flag.Literals("quantization", ["int8"]).pipe(
+    Flag.optional,
+    Flag.withDescription(
+      "Hold large matrices as bytes, in a quarter of the memory (default: the trainer's setting, or 32-bit floats)",
+    ),
+  ),
   tinker: toggle(
     "tinker",
     "Also answer Tinker's protocol under /api/v1: clients train adapters of the model, and sample from them",

@@ -121,6 +121,7 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
       : Option.getOrUndefined(input.maxLoraRank),
     mostBytes: totalmem(),
     merged: merged[0],
+    quantization: Option.getOrUndefined(input.quantization),
   })
   return { model, watch, maxAdapters, trainer, folder }
 })

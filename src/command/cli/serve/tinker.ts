@@ -42,6 +42,8 @@ export const checkTinker = Effect.fnUntraced(function* (input: ServeFlags, apiKe
     if (Option.isSome(seed)) return yield* usageError("--seed only works with --tinker")
     return
   }
+  if (Option.isSome(input.quantization))
+    return yield* usageError("--quantization does not work with --tinker, which trains with 32-bit floats")
   if (apiKey !== undefined && !apiKey.startsWith("tml-"))
     return yield* usageError("--api-key: expected a key that begins with tml-, because Tinker's clients send no other")
 })

@@ -49,7 +49,12 @@ export const trainedModel = Effect.fnUntraced(function* (trainer: TrainerFolder,
 export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }: TrainerModel, input: ServeFlags) {
   const { directory, settings } = trainer
   const { inference, trainer: sizes } = settings
-  const base = yield* openBaseModel(settings.model, { baseDir: directory, seed: settings.seed })
+  const { model: trained } = settings
+  if (Option.isSome(input.quantization) && trained.type === "scratch")
+    return yield* usageError("--quantization: expected a trainer whose model is in a folder, found one from scratch")
+  const quantization = Option.getOrUndefined(input.quantization)
+  const chosen = trained.type === "scratch" || quantization === undefined ? trained : { ...trained, quantization }
+  const base = yield* openBaseModel(chosen, { baseDir: directory, seed: settings.seed })
   yield* checkSizes(input, base.decoder)
   const runs = yield* runsIn(directory)
   const slots = Option.getOrUndefined(input.slots)

@@ -5,8 +5,10 @@
 import { EngineError } from "../inference/EngineError.ts"
 import { Automaton } from "./Automaton.ts"
 import type { AutomatonState } from "./AutomatonState.ts"
+import { compileTextFormat } from "./compileTextFormat.ts"
 import { compileJsonSchema } from "./jsonSchema.ts"
-import { formatError } from "./Network.ts"
+import { formatError, type Networks } from "./Network.ts"
+import type { TextFormat } from "./TextFormat.ts"
 import { TokenMasks, type Vocabulary } from "./TokenMasks.ts"
 
 /** The largest number of characters of a schema as JSON. */
@@ -65,6 +67,13 @@ export class FormatCursor {
   }
 }
 
+/** The formats of an answer, of which at most one is set. */
+interface RequestedFormats {
+  /** The JSON Schema that the text fits. */
+  readonly jsonSchema: unknown
+  readonly textFormat: TextFormat | null
+}
+
 export class AnswerFormats {
   private readonly vocabulary: Partial<Vocabulary>
   private readonly vocabSize: number
@@ -76,16 +85,27 @@ export class AnswerFormats {
     this.vocabSize = vocabSize
   }
 
+  /** Begins an answer in its format; returns undefined if it can be any text. Throws an `EngineError` if it has two formats. */
+  ofAnswer({ jsonSchema, textFormat }: RequestedFormats): FormatCursor | undefined {
+    if (textFormat === null) return jsonSchema === null ? undefined : this.cursor(jsonSchema)
+    if (jsonSchema !== null) throw formatError(textFormat.type, "expected no JSON Schema beside it")
+    return this.begun(JSON.stringify(["text", textFormat]), () => compileTextFormat(textFormat))
+  }
+
   /** Begins a text that fits a JSON Schema. Throws an `EngineError` if the schema cannot be used. */
   cursor(schema: unknown): FormatCursor {
+    return this.begun(textOf(schema), () => compileJsonSchema(schema))
+  }
+
+  /** Begins a text in a format that is compiled unless it is known. `text` is the format as JSON. */
+  private begun(text: string, compile: () => Networks): FormatCursor {
     const { bytesOf, special } = this.vocabulary
     if (bytesOf === undefined || special === undefined)
       throw formatError("schema", "the engine's tokenizer does not know the bytes of its tokens")
     this.masks ??= new TokenMasks({ bytesOf, special }, this.vocabSize)
-    const text = textOf(schema)
     if (text.length > mostCharacters)
       throw formatError("schema", `expected at most ${mostCharacters} characters as JSON, found ${text.length}`)
-    const automaton = this.known.get(text) ?? new Automaton(compileJsonSchema(schema))
+    const automaton = this.known.get(text) ?? new Automaton(compile())
     this.known.delete(text)
     this.known.set(text, automaton)
     for (const oldest of this.known.keys()) if (this.known.size > mostFormats) this.known.delete(oldest)

@@ -83,7 +83,7 @@ export class Automaton {
       this.followEmpty(closing, thread)
     const { seen, reading, isEnd } = closing
     this.spend(seen.size)
-    if (reading.size > mostThreads) throw formatError("schema", tooAmbiguous)
+    if (reading.size > mostThreads) throw formatError(this.networks.name, tooAmbiguous)
     return this.kept.state(reading, isEnd)
   }
 
@@ -95,7 +95,7 @@ export class Automaton {
     const key = keyOf(thread)
     if (seen.has(key)) return
     seen.add(key)
-    if (seen.size > mostThreads * 8) throw formatError("schema", tooAmbiguous)
+    if (seen.size > mostThreads * 8) throw formatError(this.networks.name, tooAmbiguous)
     waiting.push(thread)
   }
 
@@ -116,7 +116,7 @@ export class Automaton {
 
   private spend(threads: number): void {
     this.work += threads
-    if (this.work > mostWork) throw formatError("schema", tooAmbiguous)
+    if (this.work > mostWork) throw formatError(this.networks.name, tooAmbiguous)
   }
 }
 

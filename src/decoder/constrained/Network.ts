@@ -26,6 +26,8 @@ interface Call {
 
 /** All networks of a format. */
 export interface Networks {
+  /** What the format is called in messages. */
+  readonly name: string
   /** The first and the last state of each network. Network 0 describes the whole text. */
   readonly ends: ReadonlyArray<{ readonly first: number; readonly last: number }>
   readonly isLast: ReadonlyArray<boolean>
@@ -42,16 +44,22 @@ export const formatError = (path: string, problem: string): EngineError =>
   new EngineError({ reason: "invalidRequest", part: "jsonSchema", message: `${path}: ${problem}` })
 
 export class NetworkBuilder {
+  private readonly name: string
   private readonly ends: Array<{ readonly first: number; readonly last: number }> = []
   private readonly ranges: Array<Array<ByteRange>> = []
   private readonly jumps: Array<Array<number>> = []
   private readonly calls: Array<Array<Call>> = []
   private reads = 0
 
+  /** `name` is what the format is called in messages. */
+  constructor(name = "schema") {
+    this.name = name
+  }
+
   /** Adds a state. */
   state(): number {
     if (this.ranges.length >= mostStates)
-      throw formatError("schema", `expected a schema for at most ${mostStates} states; make it smaller`)
+      throw formatError(this.name, `expected a ${this.name} for at most ${mostStates} states; make it smaller`)
     this.jumps.push([])
     this.calls.push([])
     return this.ranges.push([]) - 1
@@ -67,7 +75,7 @@ export class NetworkBuilder {
   /** Adds a transition that reads a byte from `least` to `most`. */
   read(from: number, least: number, most: number, to: number): void {
     if (++this.reads > mostReads)
-      throw formatError("schema", `expected a schema for at most ${mostReads} transitions; make it smaller`)
+      throw formatError(this.name, `expected a ${this.name} for at most ${mostReads} transitions; make it smaller`)
     this.ranges[from].push({ least, most, to })
   }
 
@@ -95,8 +103,8 @@ export class NetworkBuilder {
   finish(): Networks {
     const isLast = this.ranges.map(() => false)
     for (const { last } of this.ends) isLast[last] = true
-    const { ends, ranges, jumps, calls } = this
-    const networks = { ends, isLast, ranges, jumps, calls }
+    const { name, ends, ranges, jumps, calls } = this
+    const networks = { name, ends, isLast, ranges, jumps, calls }
     return { ...networks, needs: needsOf(networks) }
   }
 }

@@ -3,6 +3,7 @@
  * the defaults; the engine checks them with this Schema.
  */
 import { Schema } from "effect"
+import { TextFormat } from "../constrained/TextFormat.ts"
 import { fraction, intBetween, naturalInt, nonNegative, withDefault } from "../../base/config/fields.ts"
 
 /** The largest number of alternatives of a token whose log-probabilities can be requested. */
@@ -54,6 +55,11 @@ export const Sampling = Schema.Struct({
     Schema.NullOr(Schema.Union([Schema.Boolean, Schema.Record(Schema.String, Schema.Unknown)])),
     null,
   ),
+  /**
+   * The format of an answer that is no JSON, as `jsonSchema` is for JSON: a regular expression that the whole text matches, or the
+   * texts of which it is one.
+   */
+  textFormat: withDefault(Schema.NullOr(TextFormat), null),
   /**
    * The largest number of tokens to generate; null uses all the room that the model's length leaves. 0 generates none, and
    * only computes the log-probabilities of the prompt.

@@ -149,8 +149,7 @@ const submit = Effect.fnUntraced(function* (
     const { reason, problem, ...part } = refusal
     return yield* new EngineError({ reason, model: modelName, message: `${modelName}: ${problem}`, ...part })
   }
-  const { jsonSchema } = sampling
-  const format = jsonSchema === null ? undefined : yield* attempt(() => state.formats.cursor(jsonSchema), EngineError)
+  const format = yield* attempt(() => state.formats.ofAnswer(sampling), EngineError)
   const job = new EngineJob({
     order: state.arrived++,
     model: modelName,

@@ -8,6 +8,7 @@ import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./c
 import { conversationPrompt } from "./conversation.ts"
 import { ChatBody, CompletionBody, decoder } from "./requests.ts"
 import { json, streamed } from "./responses.ts"
+import { answerFormatOf, formatKey, formatRefusedAs } from "./structuredOutputs.ts"
 import { timedAnswer } from "./serveMetrics.ts"
 import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "./ServerState.ts"
 
@@ -25,12 +26,6 @@ const promptLogprobsOf = ({
       )
     : Effect.succeed(count)
 
-/** Returns the JSON Schema of the answers; null if they can be any text. */
-const jsonSchemaOf = ({ response_format: format }: Pick<ChatBody, "response_format">) => {
-  if (!format || format.type === "text") return null
-  return format.type === "json_schema" ? format.json_schema.schema : { type: "object" }
-}
-
 const decodeChat = decoder(ChatBody)
 /** Answers `POST /v1/chat/completions`. */
 export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) {
@@ -38,10 +33,11 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
   const request = yield* Effect.flatMap(readBody(state), decodeChat)
   const model = yield* modelOf(state, request.model)
   const prompt = yield* conversationPrompt(chat, request, model.maxLength)
-  const jsonSchema = jsonSchemaOf(request)
-  if (jsonSchema !== null && (request.tools ?? []).length > 0 && request.tool_choice !== "none") {
-    const message = "response_format: expected no tools, or tool_choice none, since an answer in JSON cannot call tools"
-    return yield* badRequest(message, "response_format")
+  const format = yield* answerFormatOf(request)
+  if (Object.keys(format).length > 0 && (request.tools ?? []).length > 0 && request.tool_choice !== "none") {
+    const key = formatKey(request)
+    const message = `${key}: expected no tools, or tool_choice none, since an answer in a format cannot call tools`
+    return yield* badRequest(message, key)
   }
   const topLogprobs = request.top_logprobs ?? 0
   if (topLogprobs > 0 && request.logprobs !== true) {
@@ -59,7 +55,8 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
     maxTokens,
     topLogprobs,
     promptLogprobs,
-    jsonSchema: jsonSchema ?? prompt.schema,
+    jsonSchema: prompt.schema,
+    ...format,
   })
   const question: ChatQuestion = {
     ...(yield* beginAnswer(state, "chatcmpl")),
@@ -76,8 +73,9 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
   }
   yield* gate.enter(requests.length)
   yield* timedAnswer(state.metrics)
-  if (request.stream !== true) return json(chatAnswer(question, yield* generateAll(engine, requests)))
-  return streamed(yield* streamAll(engine, requests), new ChatChunks(question, requests.length))
+  const refused = formatRefusedAs(formatKey(request))
+  if (request.stream !== true) return json(chatAnswer(question, yield* refused(generateAll(engine, requests))))
+  return streamed(yield* refused(streamAll(engine, requests)), new ChatChunks(question, requests.length))
 })
 
 /** The default for the largest number of tokens of a completion, as on OpenAI's servers. */
@@ -118,6 +116,7 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
   const logprobs = request.logprobs ?? null
   const echo = request.echo ?? false
   const promptLogprobs = yield* promptLogprobsOf(request)
+  const format = yield* answerFormatOf(request)
   const prompts = yield* encodedPrompts(state, request, model)
   const maxTokens = request.max_tokens ?? null
   const ids = prompts.map(({ ids }) => ids)
@@ -127,7 +126,7 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
     keys: { prompt: "prompt", maxTokens: "max_tokens" },
     maxTokens,
     defaultTokens: completionTokens,
-    jsonSchema: jsonSchemaOf(request),
+    ...format,
     topLogprobs: logprobs ?? 0,
     promptLogprobs: echo && logprobs !== null ? Math.max(logprobs, promptLogprobs ?? 0) : promptLogprobs,
   })
@@ -145,6 +144,7 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
   }
   yield* gate.enter(requests.length)
   yield* timedAnswer(state.metrics)
-  if (request.stream !== true) return json(completionAnswer(question, yield* generateAll(engine, requests)))
-  return streamed(yield* streamAll(engine, requests), new CompletionChunks(question))
+  const refused = formatRefusedAs(formatKey(request))
+  if (request.stream !== true) return json(completionAnswer(question, yield* refused(generateAll(engine, requests))))
+  return streamed(yield* refused(streamAll(engine, requests)), new CompletionChunks(question))
 })

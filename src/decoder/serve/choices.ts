@@ -32,6 +32,8 @@ interface RequestSettings {
   readonly promptLogprobs: number | null
   /** The JSON Schema of the answers; null if they can be any text. */
   readonly jsonSchema?: RequestedSampling["jsonSchema"]
+  /** Another format of the answers; null if they have none. */
+  readonly textFormat?: RequestedSampling["textFormat"]
 }
 
 /** Converts the settings of a body that have the same meaning in the engine. */
@@ -63,6 +65,7 @@ export const requestsOf = Effect.fnUntraced(function* (
     topLogprobs,
     promptLogprobs,
     jsonSchema = null,
+    textFormat = null,
   }: RequestSettings,
 ) {
   const all: Array<GenerateRequest> = []
@@ -80,6 +83,7 @@ export const requestsOf = Effect.fnUntraced(function* (
     topLogprobs,
     ...(promptLogprobs === null ? {} : { promptLogprobs }),
     ...(jsonSchema === null ? {} : { jsonSchema }),
+    ...(textFormat === null ? {} : { textFormat }),
   }
   for (const promptIds of prompts) {
     const room = model.maxLength - promptIds.length

@@ -55,6 +55,8 @@ const JsonSchemaFormat = Schema.Struct({
 
 /** The settings of requests that generate text. */
 const AnswerFields = {
+  /** vLLM's formats of answers, which `structuredOutputs.ts` reads. */
+  structured_outputs: maybe(Schema.Record(Schema.String, Schema.Unknown)),
   response_format: maybe(
     Schema.Union([
       Schema.Struct({ type: Schema.Literal("text") }),
@@ -195,7 +197,6 @@ const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unk
   use_beam_search: [false],
   min_tokens: [0],
   suffix: isEmpty,
-  structured_outputs: [],
   guided_json: [],
   guided_regex: [],
   guided_choice: [],

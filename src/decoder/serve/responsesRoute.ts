@@ -1,19 +1,17 @@
 /** Answers `POST /v1/responses`, whole or streamed. Nothing is stored, so each request has the whole conversation. */
 import { Effect } from "effect"
-import type { EngineError } from "../inference/Engine.ts"
-import { type ApiError, badRequest } from "./ApiError.ts"
+import { badRequest } from "./ApiError.ts"
 import { generateAll, requestsOf, streamAll } from "./choices.ts"
 import { conversationPrompt } from "./conversation.ts"
 import { decoder } from "./requests.ts"
 import { ResponseEvents } from "./responsesAnswer.ts"
 import { chatTools, jsonSchemaOfText, messagesOfInput, ResponsesBody } from "./responsesBody.ts"
 import { json, streamed } from "./responses.ts"
+import { formatRefusedAs } from "./structuredOutputs.ts"
 import { timedAnswer } from "./serveMetrics.ts"
 import { beginAnswer, modelOf, readBody, type ServerState } from "./ServerState.ts"
 
 const decodeBody = decoder(ResponsesBody)
-
-const wrongFormat = ({ message }: EngineError): ApiError => badRequest(message, "text.format")
 
 /** Answers `POST /v1/responses`. */
 export const responses = Effect.fnUntraced(function* (state: ServerState) {
@@ -57,7 +55,7 @@ export const responses = Effect.fnUntraced(function* (state: ServerState) {
   })
   yield* gate.enter(requests.length)
   yield* timedAnswer(metrics)
-  const refused = Effect.mapError((error: EngineError) => (error.part === "jsonSchema" ? wrongFormat(error) : error))
+  const refused = formatRefusedAs("text.format")
   if (body.stream === true) return streamed(yield* refused(streamAll(engine, requests)), events, { named: true })
   const [generated] = yield* refused(generateAll(engine, requests))
   events.push({ index: 0, event: { _tag: "Finished", text: generated.text, generated } })

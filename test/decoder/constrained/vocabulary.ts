@@ -46,7 +46,7 @@ const closing = new Set(['"', "}", "]", '"}', "]}"].map((text) => [...encoder.en
 
 /**
  * Writes a text in the format of a schema. Each token is drawn from those that can follow; after `most` tokens, those that
- * close something come first.
+ * close something are preferred.
  */
 export const written = (
   schema: unknown,
@@ -69,7 +69,9 @@ export const written = (
     cursor.exclude(logits, [eos])
     const all = Array.from(logits.keys()).filter((id) => logits[id] === 0)
     const closers = all.filter((id) => id === eos || closing.has([...bytes[id]].join()))
-    const from = ids.length >= most && closers.length > 0 ? closers : all
+    // Closers are characters of strings, too, in which a pattern may need another one first.
+    const isClosing = ids.length >= most && closers.length > 0 && random.integer(4) > 0
+    const from = isClosing ? closers : all
     const id = from[random.integer(from.length)]
     if (id === eos) break
     cursor.accept(id)

@@ -186,6 +186,28 @@ describe("a small Llama behind the server", () => {
       const object = { prompt: "Hi", max_tokens: 20, response_format: { type: "json_object" } }
       const { body } = await post("/v1/completions", object)
       assert.match(body.choices[0].text, /^ ?\{/)
+      const held = (structured_outputs: object) => ({ prompt: "Hi", max_tokens: 20, structured_outputs })
+      for (const [outputs, expected] of [
+        [{ regex: "[ab]{2}|c" }, /^([ab]{2}|c)$/],
+        [{ choice: ["yes", "no"], json: null }, /^(yes|no)$/],
+        [{ json: JSON.stringify({ enum: [12] }) }, /^12$/],
+        [{ json_object: true }, /^\{/],
+      ] as const) {
+        const { body } = await post("/v1/completions", held(outputs))
+        assert.match(body.choices[0].text, expected)
+      }
+      for (const [outputs, message] of [
+        [{ regex: "(?=a)" }, "regex: lookaheads"],
+        [{ regex: "a^" }, "regex: no text fits"],
+        [{ grammar: "a" }, "structured_outputs: expected one of json, json_object, regex, choice; found grammar"],
+        [{ regex: "a", choice: ["a"] }, "found regex, choice"],
+        [{ choice: [] }, "structured_outputs.choice"],
+      ] as const) {
+        const { status, body } = await post("/v1/completions", held(outputs))
+        assert.strictEqual(status, 400)
+        assert.include(body.error.message, message)
+        assert.match(body.error.param, /^structured_outputs/)
+      }
       const wrong = { ...format, json_schema: { schema: { type: "object", patternProperties: {} } } }
       const refused = await post("/v1/chat/completions", { ...asked, response_format: wrong })
       assert.deepStrictEqual([refused.status, refused.body.error.param], [400, "response_format"])

@@ -96,7 +96,7 @@ describe("the help of the command", () => {
             one.name,
           )
         }
-        assert.notMatch(text, /[^\n]\n[A-Z ]{5,}\n/, "an empty line stands before every heading")
+        assert.notMatch(text, /[^\n]\n[A-Z][A-Z ]{4,}\n/, "an empty line stands before every heading")
       }),
     )
 

@@ -103,32 +103,54 @@ export class NetworkBuilder {
   finish(): Networks {
     const isLast = this.ranges.map(() => false)
     for (const { last } of this.ends) isLast[last] = true
-    const { name, ends, ranges, jumps, calls } = this
+    const { name, ends, ranges } = this
+    // Alternatives may be equal. Each would be followed anew wherever the state is reached.
+    const jumps = this.jumps.map((all) => (all.length < 2 ? all : [...new Set(all)]))
+    const calls = this.calls.map((all) =>
+      all.length < 2 ? all : [...new Map(all.map((call) => [`${call.network} ${call.to}`, call])).values()],
+    )
     const networks = { name, ends, isLast, ranges, jumps, calls }
     return { ...networks, needs: needsOf(networks) }
   }
 }
 
-/** Computes `Networks.needs`. */
-const needsOf = ({ ends, isLast, ranges, jumps, calls }: Omit<Networks, "needs">): ReadonlyArray<number> => {
-  const needs = isLast.map((last) => (last ? 0 : Infinity))
-  const needOf = (state: number): number => {
-    let least = needs[state]
-    for (const { to } of ranges[state]) least = Math.min(least, needs[to])
-    for (const to of jumps[state]) least = Math.min(least, needs[to])
-    for (const { network, to } of calls[state]) {
-      least = Math.min(least, Math.max(1 + needs[ends[network].first], needs[to]))
+/** A call from a state, with the first state of its network. */
+interface CallFrom {
+  readonly from: number
+  readonly first: number
+  readonly to: number
+}
+
+/** Lists for each state the states from which a transition without a call leads to it, and the calls that it is a part of. */
+const transitionsTo = ({ ends, ranges, jumps, calls }: Omit<Networks, "needs">) => {
+  const before: ReadonlyArray<Array<number>> = ranges.map(() => [])
+  const callsOf: ReadonlyArray<Array<CallFrom>> = ranges.map(() => [])
+  for (let from = 0; from < ranges.length; from++) {
+    for (const { to } of ranges[from]) before[to].push(from)
+    for (const to of jumps[from]) before[to].push(from)
+    for (const { network, to } of calls[from]) {
+      const { first } = ends[network]
+      for (const part of new Set([first, to])) callsOf[part].push({ from, first, to })
     }
-    return least
   }
-  // Most transitions lead to states with higher numbers, so few rounds are needed for each nested call.
-  for (let changed = true; changed;) {
-    changed = false
-    for (let state = needs.length - 1; state >= 0; state--) {
-      const need = needOf(state)
-      if (need < needs[state] && need <= mostDepth) {
-        needs[state] = need
-        changed = true
+  return { before, callsOf }
+}
+
+/** Computes `Networks.needs`: first the states that need no call, then those that need one, and so on, each once. */
+const needsOf = (networks: Omit<Networks, "needs">): ReadonlyArray<number> => {
+  const { before, callsOf } = transitionsTo(networks)
+  const needs = networks.isLast.map(() => Infinity)
+  /** The states that need at most each number of calls, and have to be looked at. */
+  const waiting: ReadonlyArray<Array<number>> = Array.from({ length: mostDepth + 1 }, () => [])
+  for (const [state, last] of networks.isLast.entries()) if (last) waiting[0].push(state)
+  for (const [need, states] of waiting.entries()) {
+    for (let state = states.pop(); state !== undefined; state = states.pop()) {
+      if (needs[state] < Infinity) continue
+      needs[state] = need
+      for (const from of before[state]) states.push(from)
+      for (const { from, first, to } of callsOf[state]) {
+        const needed = Math.max(1 + needs[first], needs[to])
+        if (needed <= mostDepth) waiting[needed].push(from)
       }
     }
   }

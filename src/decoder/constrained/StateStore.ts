@@ -6,9 +6,10 @@ import { AutomatonState, type Stack, type Thread } from "./AutomatonState.ts"
 
 /** The largest size of the states and masks that are kept, in bytes. */
 const mostKeptBytes = 16 * 2 ** 20
-/** About the size of a state with its transitions, and of each of its threads, in bytes. */
+/** About the size of a state with its transitions, of each of its threads, and of a call, in bytes. */
 const stateBytes = 2300
 const threadBytes = 96
+const stackBytes = 192
 
 export class StateStore {
   private readonly states = new Map<string, AutomatonState>()
@@ -57,6 +58,8 @@ export class StateStore {
     if (known !== undefined) return known
     const stack = { id: this.stackCount++, depth: (parent?.depth ?? 0) + 1, to, parent }
     this.stacks.set(key, stack)
+    // Calls are kept in any case, so that equal ones are found; they count so that there is room for them again soon.
+    this.keeps(stackBytes)
     return stack
   }
 }

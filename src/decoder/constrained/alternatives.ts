@@ -32,7 +32,7 @@ const valuesOf = ({ enum: several, const: value }: Plain): ReadonlyArray<string>
 
 const typeNames = (schema: Plain): ReadonlyArray<TypeName> | undefined => {
   if (schema.const !== undefined) return [typeOfValue(schema.const)]
-  if (Array.isArray(schema.enum)) return schema.enum.map(typeOfValue)
+  if (Array.isArray(schema.enum)) return [...new Set(schema.enum.map(typeOfValue))]
   // Without the keyword, values of other types fit, too.
   return schema.type === undefined ? undefined : typesOf(schema, "schema")
 }
@@ -43,7 +43,7 @@ const areDisjoint = (one: ReadonlyArray<string> | undefined, other: ReadonlyArra
 const wider = (types: ReadonlyArray<TypeName> | undefined): ReadonlyArray<string> | undefined =>
   types?.map((type) => (type === "integer" ? "number" : type))
 
-const isRequired = ({ required }: Plain, name: string): boolean => Array.isArray(required) && required.includes(name)
+const requiredNames = ({ required }: Plain): ReadonlySet<unknown> => new Set(Array.isArray(required) ? required : [])
 
 /** Tells whether no value fits both schemas. If it cannot tell, it returns false. */
 export const excludes = (root: unknown, one: unknown, other: unknown): boolean => {
@@ -55,8 +55,9 @@ export const excludes = (root: unknown, one: unknown, other: unknown): boolean =
   const { properties: first } = a
   const { properties: second } = b
   if (!areObjects || !isPlain(first) || !isPlain(second)) return false
+  const [requiredFirst, requiredSecond] = [requiredNames(a), requiredNames(b)]
   return Object.keys(first).some((name) => {
-    if (!Object.hasOwn(second, name) || !isRequired(a, name) || !isRequired(b, name)) return false
+    if (!Object.hasOwn(second, name) || !requiredFirst.has(name) || !requiredSecond.has(name)) return false
     const [left, right] = [resolved(root, first[name]), resolved(root, second[name])]
     return left !== undefined && right !== undefined && areDisjoint(valuesOf(left), valuesOf(right))
   })

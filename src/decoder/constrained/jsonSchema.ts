@@ -135,12 +135,13 @@ class SchemaCompiler implements Compiler {
 
   private addReference(reference: unknown, from: number, to: number, { path, through }: SchemaPlace): void {
     const { name, schema } = refTarget(this.root, reference, path)
-    if (through.includes(name)) throw formatError(path, `the schema ${name} refers to itself without reading anything`)
+    if (through.includes(name))
+      throw formatError(path, `the schema ${name.slice(0, 200)} refers to itself without reading anything`)
     const known = this.referred.get(name)
     if (known !== undefined) return this.builder.call(from, known, to)
     const { index, first, last } = this.builder.network()
     this.referred.set(name, index)
-    this.add(schema, first, last, { path: name, through: [...through, name] })
+    this.add(schema, first, last, { path: name.slice(0, 200), through: [...through, name] })
     this.builder.call(from, index, to)
   }
 

@@ -3,7 +3,7 @@ import { isPlain } from "../../base/config/plain.ts"
 import { formatError } from "./Network.ts"
 
 interface Target {
-  /** The place of the schema, for messages. */
+  /** The place of the schema. */
   readonly name: string
   readonly schema: unknown
 }
@@ -29,7 +29,7 @@ export const refTarget = (root: unknown, reference: unknown, path: string): Targ
     if (next === undefined) throw formatError(path, `the schema has no ${reference.slice(0, 200)}`)
     schema = next
   }
-  return { name: `schema${reference.slice(1, 200)}`, schema }
+  return { name: `schema${reference.slice(1)}`, schema }
 }
 
 const ownValue = (value: unknown, key: string): unknown =>

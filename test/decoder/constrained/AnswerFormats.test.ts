@@ -42,6 +42,13 @@ const named = (kind: string) => ({
   required: ["kind"],
 })
 
+/** Makes the schema of objects with many properties. */
+const withRequired = (count: number) => {
+  const names = Array.from({ length: count }, (_, at) => `p${at}`)
+  const properties = Object.fromEntries(names.map((name) => [name, { const: 1 }]))
+  return { type: "object", properties, required: names }
+}
+
 describe("a text in the format of a schema", () => {
   it.each<[string, object | boolean]>([
     ["any value", {}],
@@ -178,6 +185,21 @@ describe("a text in the format of a schema", () => {
       "schema.pattern: the regular expressions",
     ],
     [
+      "repetitions of empty alternatives",
+      { pattern: `(?:(?:${"|".repeat(1000)}){3000}){8}` },
+      "schema.pattern: the regular expressions",
+    ],
+    [
+      "repetitions of empty groups",
+      { pattern: `(?:(?:${"()".repeat(500)}){1000}){50}` },
+      "schema.pattern: the regular expressions",
+    ],
+    [
+      "alternatives with the same long list of names",
+      { oneOf: [{ $ref: "#/$defs/a" }, { $ref: "#/$defs/a" }], $defs: { a: withRequired(8000) } },
+      "a value may fit schemas 0 and 1",
+    ],
+    [
       "nested groups",
       { pattern: `${"(".repeat(60)}${")".repeat(60)}` },
       "expected at most 50 groups inside each other",
@@ -246,6 +268,14 @@ describe("a text in the format of a schema", () => {
       assert.instanceOf(error, EngineError)
       assert.include(error instanceof EngineError ? error.message : "", message)
     }
+  })
+
+  it("can have thousands of properties, and references of which only the ends differ", () => {
+    assert.isFalse(formats.cursor(withRequired(3000)).canEnd)
+    const name = "a".repeat(300)
+    const reference = (end: number) => ({ $ref: `#/$defs/${name}${end}` })
+    const $defs = { [`${name}1`]: { const: 1 }, [`${name}2`]: { const: 2 } }
+    check({ $defs, type: "array", prefixItems: [reference(1), reference(2)], items: false, minItems: 2 })
   })
 
   it("is refused if a token would take too long: many alternatives, and a large vocabulary", { tags: "slow" }, () => {

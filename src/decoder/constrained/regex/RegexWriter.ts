@@ -149,8 +149,7 @@ const placeAfter = (
 
 /**
  * Leaves out places from which no text ends, and those with nothing but one step that reads nothing: `settled` returns the place
- * that is used instead. The others come in an order in which the nearest way to the end leads to later ones, because
- * `Network.needs` is computed fast from states in such an order.
+ * that is used instead.
  */
 const simplified = ({ stepsFrom, lasts }: Explored) => {
   const distances = distancesTo(lasts, stepsFrom)
@@ -165,7 +164,6 @@ const simplified = ({ stepsFrom, lasts }: Explored) => {
     return at
   }
   const useful = Array.from(distances.keys()).filter((at) => distances[at] < Infinity && nextOf(at) === undefined)
-  useful.sort((one, other) => distances[other] - distances[one])
   return { useful, stepsFrom: fruitful, settled }
 }
 

@@ -16,7 +16,10 @@ export interface RegexGraph {
   readonly last: number
 }
 
-/** Makes the graph of the texts that a regular expression matches as a whole. `spend` is called for each node. */
+/**
+ * Makes the graph of the texts that a regular expression matches as a whole. `spend` is called for each node, for each part
+ * that has none, and for each edge beyond one of each node.
+ */
 export const regexGraph = (part: RegexPart, spend: () => void): RegexGraph => {
   const builder = new GraphBuilder(spend)
   const first = builder.node()
@@ -37,6 +40,8 @@ class GraphBuilder {
   }
 
   edge(from: number, edge: RegexEdge): void {
+    // Alternatives without characters have edges only.
+    if (this.edges[from].length > 0) this.spend()
     this.edges[from].push(edge)
   }
 
@@ -52,6 +57,8 @@ class GraphBuilder {
         return to
       }
       case "sequence":
+        // A part without nodes takes time, too.
+        if (part.parts.length === 0) this.spend()
         return part.parts.reduce((at, inner) => this.add(inner, at), from)
       case "alternatives": {
         const to = this.node()

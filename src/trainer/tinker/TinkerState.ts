@@ -70,7 +70,7 @@ export interface Session {
 
 /** A model in memory. */
 export interface TinkerModel {
-  record: ModelRecord
+  readonly record: ModelRecord
   readonly adapter: AdapterInTraining
   /** The digests of the accepted requests that were not performed, by their numbers. */
   readonly pending: Map<number, string>

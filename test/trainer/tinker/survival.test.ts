@@ -86,9 +86,12 @@ describe("what a Tinker server has acknowledged", () => {
       const outcomes = [await client.done("/forward_backward", lossBody(model, 1, examples))]
       // The other model takes the place of a gradient that is part of no update yet.
       outcomes.push(await client.done("/forward", lossBody(other, 1, examples)))
+      // A request that waits for an earlier one does not keep the other model in memory.
+      await client.post("/optim_step", stepBody(other, 3))
       outcomes.push(await client.done("/forward_backward", lossBody(model, 2, [datum([2, 2, 1])])))
       outcomes.push(await client.done("/optim_step", stepBody(model, 3)))
       outcomes.push(await client.done("/forward", lossBody(other, 2, examples)))
+      outcomes.push((await client.post("/retrieve_future", future(other, 3))).body)
       outcomes.push(await client.done("/forward", lossBody(model, 4, examples)))
       return outcomes
     }
@@ -121,22 +124,32 @@ describe("what a Tinker server has acknowledged", () => {
   })
 
   it("is not changed by what a full disk cannot hold: updates, checkpoints, requests", async () => {
+    const folder = temporaryFolder()
     let isFull = false
     let isFullForAll = false
+    let fullFor = "nothing"
     const refuse = (path: string) =>
       Effect.fail(
         new RunStoreError({ path, operation: "write", code: "ENOSPC", message: `cannot write ${path}: no space` }),
       )
-    const client = await startTinker(temporaryFolder(), {}, (files) => ({
+    const client = await startTinker(folder, {}, (files) => ({
       ...files,
-      write: (path, contents, how) => (isFullForAll ? refuse(path) : files.write(path, contents, how)),
+      write: (path, contents, how) =>
+        isFullForAll || path.includes(fullFor) ? refuse(path) : files.write(path, contents, how),
+      remove: (path) => {
+        if (path.includes("requests/")) fullFor = "nothing"
+        return files.remove(path)
+      },
       writeDirectory: (path, contents, last) => (isFull ? refuse(path) : files.writeDirectory(path, contents, last)),
     }))
     const { model } = await newModel(client)
     const before = await client.done("/forward_backward", lossBody(model, 1, examples))
     isFull = true
+    fullFor = "results/"
     const failed = await client.done("/optim_step", stepBody(model, 2))
     assert.strictEqual(failed.category, "server")
+    // The removed request makes room for its outcome, so no restarted server waits for the request.
+    assert.include(readdirSync(join(folder, "models", model, "results")), "000000000002")
     const same = await client.done("/forward", lossBody(model, 3, examples))
     assert.deepStrictEqual(same.loss_fn_outputs, before.loss_fn_outputs)
     const save = (seq: number) => client.done("/save_weights", { model_id: model, seq_id: seq, path: "one" })
@@ -152,6 +165,12 @@ describe("what a Tinker server has acknowledged", () => {
     // The gradient is still there.
     const stepped = await client.done("/optim_step", stepBody(model, 6))
     assert.strictEqual(stepped.metrics["step:max"], 1)
+    fullFor = "sessions/"
+    const body = { model_id: model, seq_id: 7, path: "two", sampling_session_seq_id: 0 }
+    const half = await client.done("/save_weights_for_sampler", body)
+    const two = `tinker://${model}/sampler_weights/two`
+    assert.match(half.error, new RegExp(`the server saved ${two}, but .*no space; create one with this path`))
+    assert.strictEqual((await client.post("/weights_info", { tinker_path: two })).status, 200)
     await client.stop()
   })
 

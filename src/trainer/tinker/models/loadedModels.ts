@@ -8,11 +8,13 @@ import { ApiError } from "../../../decoder/serve/ApiError.ts"
 import { failedBy } from "../answers.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { openModel } from "./models.ts"
-import { findRecord, requestIdOf, type TinkerModel, type TinkerState } from "../TinkerState.ts"
+import { findRecord, missingSeq, requestIdOf, type TinkerModel, type TinkerState } from "../TinkerState.ts"
 
-/** Tells whether a model has neither work nor callers, so that nothing is lost with its numbers in memory. */
-const isIdle = ({ users, pending, lastSeq, performedUpTo }: TinkerModel): boolean =>
-  users === 0 && pending.size === 0 && lastSeq >= performedUpTo
+/**
+ * Tells whether a model has neither work nor callers, so that nothing is lost with its numbers in memory. Requests that wait for
+ * one that has not arrived are no work: they are on disk, and their clients may have gone.
+ */
+const isIdle = (model: TinkerModel): boolean => model.users === 0 && missingSeq(model) !== undefined
 
 /** Removes a model from memory. Its adapter is on disk, and so are the requests of a gradient that is part of no update. */
 const drop = (state: TinkerState, model: TinkerModel): void => {
@@ -44,18 +46,20 @@ const use = (state: TinkerState, model: TinkerModel): TinkerModel => {
   return model
 }
 
-const opened = Effect.fnUntraced(function* (state: TinkerState, record: ModelFiles.ModelRecord) {
-  const loaded = state.models.get(record.id)
+const opened = Effect.fnUntraced(function* (state: TinkerState, id: string, owner: string) {
+  const loaded = state.models.get(id)
   if (loaded !== undefined) return use(state, loaded)
+  // Another client may have unloaded it while this one waited.
+  const record = yield* findRecord(state, id, owner)
   yield* makeRoom(state)
   return use(state, yield* openModel(state, record))
 })
 
 const take = (state: TinkerState, id: string, owner: string) =>
-  Effect.flatMap(findRecord(state, id, owner), (record) => {
+  Effect.flatMap(findRecord(state, id, owner), () => {
     const loaded = state.models.get(id)
     if (loaded !== undefined) return Effect.succeed(use(state, loaded))
-    return opened(state, record).pipe(state.creating.withPermits(1))
+    return opened(state, id, owner).pipe(state.creating.withPermits(1))
   })
 
 /**

@@ -153,8 +153,7 @@ export const unloadModel = (state: TinkerState, model: TinkerModel) =>
 
 const unload = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel) {
   const { id } = model.record
-  model.record = { ...model.record, is_unloaded: true }
-  yield* ModelFiles.writeRecord(state.files, model.record)
+  yield* ModelFiles.writeRecord(state.files, { ...model.record, is_unloaded: true })
   model.isClosed = true
   state.models.delete(id)
   state.records.delete(id)

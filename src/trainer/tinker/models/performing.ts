@@ -23,8 +23,16 @@ import { lossRequestOf } from "../wire/lossBodies.ts"
 import { performLoss } from "../training/losses.ts"
 import * as ModelFiles from "./modelFiles.ts"
 import { saveSession } from "../sessions.ts"
-import { findSession, requestIdOf, timestamp, type TinkerModel, type TinkerState } from "../TinkerState.ts"
+import {
+  findSession,
+  requestIdOf,
+  type Session,
+  timestamp,
+  type TinkerModel,
+  type TinkerState,
+} from "../TinkerState.ts"
 import { attempt } from "../../../base/config/attempt.ts"
+import type { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import type { Outcome } from "../wire/outcomes.ts"
 import { decodeLossRequest } from "../wire/protobuf.ts"
 import { LoadWeights, OptimStep, SaveWeights } from "../wire/requests.ts"
@@ -91,17 +99,20 @@ const optimStep = Effect.fnUntraced(function* (state: TinkerState, model: Tinker
 /** The number of checkpoints without a name that a model keeps for sampling. */
 const keptUnnamed = 16
 
-/** Removes those of a model's checkpoints that expired, and the oldest ones without a name. */
-const tidyCheckpoints = Effect.fnUntraced(function* ({ files, samplers }: TinkerState, all: ReadonlyArray<Checkpoint>) {
-  const now = yield* Clock.currentTimeMillis
-  const unnamed = all.filter(({ info }) => !info.is_named).sort((a, b) => a.info.seq - b.info.seq)
-  const old = new Set(unnamed.slice(0, Math.max(0, unnamed.length - keptUnnamed)))
-  for (const one of all)
-    if (old.has(one) || isExpired(one.info, now)) {
-      yield* removeCheckpoint(files, one.place)
-      yield* samplers.forget(one.place)
-    }
-})
+/** Removes those of a model's checkpoints that expired, and the oldest ones without a name. The next save tries again. */
+const tidyCheckpoints = Effect.fnUntraced(
+  function* ({ files, samplers }: TinkerState, all: ReadonlyArray<Checkpoint>) {
+    const now = yield* Clock.currentTimeMillis
+    const unnamed = all.filter(({ info }) => !info.is_named).sort((a, b) => a.info.seq - b.info.seq)
+    const old = new Set(unnamed.slice(0, Math.max(0, unnamed.length - keptUnnamed)))
+    for (const one of all)
+      if (old.has(one) || isExpired(one.info, now)) {
+        yield* removeCheckpoint(files, one.place)
+        yield* samplers.forget(one.place)
+      }
+  },
+  Effect.catch(({ message }) => Effect.logWarning(message)),
+)
 
 /** Returns the other checkpoints of a model. Fails if this one may not be saved, because of its name or its size. */
 const checkSave = Effect.fnUntraced(function* (
@@ -124,6 +135,23 @@ const checkSave = Effect.fnUntraced(function* (
       "path",
     )
   return all.filter((one) => addressOf(one.place) !== addressOf(place))
+})
+
+/** Fails because the sampling session of a checkpoint cannot be written. The checkpoint is saved all the same. */
+const sessionNotSaved = Effect.fnUntraced(function* (
+  { samplers }: Session,
+  { id, path }: { readonly id: string; readonly path: string },
+  error: RunStoreError,
+) {
+  samplers.delete(id)
+  yield* Effect.logError(`${id}: ${error.message}`)
+  const reason = isMachineFault(error) ? messageOf(error) : "its log says why"
+  return yield* new ApiError({
+    status: 500,
+    code: null,
+    param: null,
+    message: `the server saved ${path}, but could not save its sampling session: ${reason}; create one with this path`,
+  })
 })
 
 const saveWeights = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, request: CurrentRequest) {
@@ -161,7 +189,7 @@ const saveWeights = Effect.fnUntraced(function* (state: TinkerState, model: Tink
   const session = yield* findSession(state, record.session, record.owner)
   const id = samplerIdOf(session.id, sampler)
   session.samplers.set(id, path)
-  yield* saveSession(state.files, session)
+  yield* Effect.catch(saveSession(state.files, session), (error) => sessionNotSaved(session, { id, path }, error))
   return outcome({ path: isNamed ? path : null, sampling_session_id: id })
 })
 
@@ -258,19 +286,22 @@ const performNext = Effect.fnUntraced(function* (state: TinkerState, model: Tink
   const outcome = isDone ? saved.outcome : yield* outcomeOf(state, model, request)
   const changesState = request.kind === "optim_step" || request.kind === "load_weights"
   const isFailure = outcome._tag === "Failed"
+  const result = { digest: request.digest, outcome }
   const isWritten =
     isDone ||
-    (yield* Effect.matchEffect(ModelFiles.writeResult(files, id, seq, { digest: request.digest, outcome }), {
+    (yield* Effect.matchEffect(ModelFiles.writeResult(files, id, seq, result), {
       onFailure: ({ message }) => Effect.as(Effect.logWarning(message), false),
       onSuccess: () => Effect.succeed(true),
     }))
   const isUpdate = changesState && !isFailure
   // A failure that cannot be written must not become a success after a restart. Anything else would have the same outcome.
-  const needsNoRepetition = isWritten ? isFinal(request.kind, { digest: request.digest, outcome }) : isFailure
+  const needsNoRepetition = isWritten ? isFinal(request.kind, result) : isFailure
   const tidy = Effect.gen(function* () {
     if (isWritten) yield* ModelFiles.removeOldResult(files, id, seq)
     if (isUpdate) yield* ModelFiles.tidyModel(files, id, seq)
     else if (needsNoRepetition) yield* ModelFiles.removeRequest(files, id, seq)
+    // The removed request has made room. Without either file, the model would wait for this request after a restart.
+    if (!isWritten && isFailure) yield* ModelFiles.writeResult(files, id, seq, result)
   })
   yield* Effect.catch(tidy, ({ message }) => Effect.logWarning(message))
   if (isUpdate) for (const one of model.onDisk.keys()) if (one <= seq) model.onDisk.delete(one)

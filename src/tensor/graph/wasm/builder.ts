@@ -97,11 +97,14 @@ const ofBytes = { along: "columns", packA: false, packB: false } as const
 /** The number of elements from which on a matrix that never changes is not copied to transpose it. */
 const largeMatrix = 1 << 16
 
+/** The number of rows of A from which on a product that transposes B piece by piece takes no longer than one with a copy. */
+const enoughRows = 4
+
 /**
  * Chooses the cheapest way to vectorise a product; costs are in vector multiply-adds, roughly. Vectorising over columns
  * needs contiguous rows of B; over rows, contiguous columns of A; over the inner dimension, contiguous rows of A and columns
  * of B. Copies of data that never changes cost no time. But they stay in memory, so a large B is not copied if its columns
- * are contiguous: the product then transposes it piece by piece.
+ * are contiguous and A has enough rows: the product then transposes it piece by piece.
  */
 const planMatmul = (
   a: Ref,
@@ -121,7 +124,8 @@ const planMatmul = (
   const unit = (stride: number, size: number): boolean => stride === 1 || size === 1
   const costA = (needed: boolean): number => (needed && a.node.phase > 0 ? 1.5 * m * k * copies(a) : 0)
   const costB = (needed: boolean): number => (needed && b.node.phase > 0 ? 1.5 * k * n * copies(b) : 0)
-  const readsColumns = b.node.phase === 0 && innerB === 1 && sizeOf(b.node.shape) >= largeMatrix
+  const isLarge = sizeOf(b.node.shape) >= largeMatrix && m >= enoughRows
+  const readsColumns = b.node.phase === 0 && innerB === 1 && isLarge
   const columns = { along: "columns", packA: false, packB: !unit(columnsB, n) && !readsColumns } as const
   const rows = { along: "rows", packA: !unit(rowsA, m), packB: false } as const
   const inner = { along: "inner", packA: !unit(innerA, k), packB: !unit(innerB, k) } as const

@@ -75,11 +75,11 @@ describe("a product with a weight of bytes", () => {
 describe("a product with a large weight [outputs, inputs]", () => {
   for (const [m, k, n, lanes] of [
     [1, 258, 255, 4],
-    [3, 259, 254, 8],
+    [4, 259, 254, 8],
     [5, 257, 256, 4],
     [21, 258, 255, 16],
   ] as const)
-    it(`adds ${m} × ${k} × ${n} in order, with ${lanes} numbers in a register, and keeps the weight once`, () => {
+    it(`adds ${m} × ${k} × ${n} in order, with ${lanes} numbers in a register, and copies the weight for few rows only`, () => {
       const x = G.input("x", [m, k])
       const w = G.state("w", [n, k])
       const spec = {
@@ -98,6 +98,7 @@ describe("a product with a large weight [outputs, inputs]", () => {
         productOf([m, k, n], feed("x"), (i, column) => weight[column * k + i]),
       )
       const rest = bytes("y").buffer.byteLength - weight.byteLength
-      assert.isBelow(rest, weight.byteLength, `${module.state["w"].length} numbers are kept twice`)
+      const isKeptTwice = rest >= weight.byteLength
+      assert.strictEqual(isKeptTwice, m < 4, `${module.state["w"].length} numbers, and ${rest} bytes beside them`)
     })
 })

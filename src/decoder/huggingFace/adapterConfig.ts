@@ -93,6 +93,9 @@ const isOff = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) ||
   (isPlain(value) && Object.keys(value).length === 0)
 
+/** The largest number of modules that an adapter replaces, because each is compared with all tensors of the model. */
+const mostModules = 1024
+
 /** Decodes the contents of `adapter_config.json` for a base model; `path` names the file in errors. */
 export const decodeAdapterConfig = Effect.fnUntraced(function* (
   bytes: Uint8Array,
@@ -101,6 +104,11 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
 ): Effect.fn.Return<AdapterFileConfig, ConfigError> {
   const parsed = yield* parseJson(bytes, path)
   const json = yield* checkJson(AdapterJson, parsed, path)
+  const replaced = [...new Set(json.modules_to_save ?? [])]
+  if (replaced.length > mostModules) {
+    const problem = `expected at most ${mostModules} names of modules, found ${replaced.length}`
+    return yield* ConfigError.at({ source: path }, "modules_to_save", problem)
+  }
   for (const [key, allowed] of Object.entries(features)) {
     const value = isPlain(parsed) ? parsed[key] : undefined
     if (isOff(value) || allowed.includes(value)) continue
@@ -116,7 +124,7 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
     targets: yield* targetsOf(json.target_modules, path, decoder),
     base: json.base_model_name_or_path ?? null,
     ...(json.use_dora === true ? { dora: true } : {}),
-    ...((json.modules_to_save ?? []).length > 0 ? { modulesToSave: json.modules_to_save ?? [] } : {}),
+    ...(replaced.length > 0 ? { modulesToSave: replaced } : {}),
   }
   const rankOf = yield* patternOf(json.rank_pattern ?? {}, { path, key: "rank_pattern", decoder })
   const alphaOf = yield* patternOf(json.alpha_pattern ?? {}, { path, key: "alpha_pattern", decoder })
@@ -136,7 +144,7 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
 })
 
 /** The largest number of expressions in a pattern: enough for one of each projection of a large model. */
-const mostExpressions = 4096
+const mostExpressions = 1024
 
 /** Makes the function that finds the number of a projection in `rank_pattern` or `alpha_pattern`: that of its first match. */
 const patternOf = Effect.fnUntraced(function* (
@@ -153,10 +161,15 @@ const patternOf = Effect.fnUntraced(function* (
   const matchers = yield* Effect.forEach(entries, ([expression, value]) =>
     Effect.map(matcherOf(expression, longestName, wrong), (matches) => ({ matches, value })),
   )
+  /** The numbers of the projections so far, because thousands of expressions take a while. */
+  const known = new Map<string, number | undefined>()
   return (projection: string): number | undefined => {
+    if (known.has(projection)) return known.get(projection)
     // An expression must match the end of the name, from its beginning or after a dot.
-    const ends = [projection, modules.get(projection) ?? projection].flatMap(endsOf)
-    return matchers.find(({ matches }) => ends.some(matches))?.value
+    const ends = [...new Set([projection, modules.get(projection) ?? projection].flatMap(endsOf))]
+    const value = matchers.find(({ matches }) => ends.some(matches))?.value
+    known.set(projection, value)
+    return value
   }
 })
 
@@ -226,7 +239,10 @@ const matcherOf = (
         },
         catch: (error) => wrong(messageOf(error)),
       })
-    : Effect.succeed((name: string): boolean => target.some((end) => name === end || name.endsWith(`.${end}`)))
+    : Effect.sync(() => {
+        const listed = new Set(target)
+        return (name: string): boolean => endsOf(name).some((end) => listed.has(end))
+      })
 
 /** Returns an `adapter_config.json` that peft can read. */
 export const encodeAdapterConfig = ({

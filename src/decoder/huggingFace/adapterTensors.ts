@@ -68,14 +68,8 @@ export const replacedOf = (
 
 const isReplaced = (tensor: string, modules: ReadonlyArray<string>): boolean => {
   const parts = tensor.split(".").slice(0, -1)
-  return parts.some((_, last) =>
-    modules.some((end) =>
-      parts
-        .slice(0, last + 1)
-        .join(".")
-        .endsWith(end),
-    ),
-  )
+  const names = parts.map((_, last) => parts.slice(0, last + 1).join("."))
+  return names.some((name) => modules.some((end) => name.endsWith(end)))
 }
 
 /** Returns why the modules that an adapter replaces are not supported; undefined if they are. */
@@ -87,9 +81,7 @@ export const replacedProblem = (decoder: DecoderConfig, config: AdapterConfig): 
     if (layout?.transposed.has(file) === true || shape.join() !== declared[parameter].shape.join())
       return `expected modules whose tensors are parameters of the decoder, such as norms and lm_head, found ${file}`
   }
-  const unmatched = config.modulesToSave?.find(
-    (end) => Object.keys(replacedOf(decoder, { ...config, modulesToSave: [end] })).length === 0,
-  )
+  const unmatched = config.modulesToSave?.find((end) => !Object.keys(files).some((file) => isReplaced(file, [end])))
   return unmatched === undefined ? undefined : `expected modules that the model has, found ${unmatched}`
 }
 

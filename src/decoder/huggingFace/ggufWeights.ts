@@ -104,13 +104,15 @@ interface GgufSource {
 
 /** Lists the tensors of Hugging Face's files that a tensor holds. */
 const sourcesIn = (
-  { architecture, experts }: DecoderConfig,
+  { architecture, experts, layers }: DecoderConfig,
   own: string,
   shape: ReadonlyArray<number>,
 ): ReadonlyArray<readonly [string, GgufSource]> => {
   const name = nameOf(architecture, own)
-  const [, layer, projection] = /^blk\.(\d+)\.ffn_(gate|up|down)_exps\.weight$/.exec(own) ?? []
-  if (layer === undefined || shape.length !== 3 || shape[0] !== experts?.count)
+  const [, layer, projection] = /^blk\.(0|[1-9]\d*)\.ffn_(gate|up|down)_exps\.weight$/.exec(own) ?? []
+  // Tensors of other layers have no bytes of their own if they are empty, but would become as many as there are experts.
+  const isOfModel = layer !== undefined && Number(layer) < layers
+  if (!isOfModel || shape.length !== 3 || shape[0] !== experts?.count)
     return [[name, { own, shape: isTransposed(name) ? shape.toReversed() : shape }]]
   return Array.from({ length: shape[0] }, (_, expert) => [
     `model.layers.${layer}.mlp.experts.${expert}.${projection}_proj.weight`,

@@ -10,7 +10,7 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { ofFile } from "../../agents/task/data/Records.ts"
-import type { DatasetError } from "../../agents/task/TaskSet.ts"
+import { DatasetError } from "../../agents/task/TaskSet.ts"
 import type { Plain } from "../../base/config/Config.ts"
 import { withDefault } from "../../base/config/fields.ts"
 
@@ -93,7 +93,7 @@ export const openPairs = Effect.fnUntraced(function* (config: PairsConfig, baseD
         const pair = pairOf(config, fields)
         // Every record was checked when the file was opened, so this one was changed since.
         return typeof pair === "string"
-          ? Effect.die(new Error(`${place}: ${pair}`))
+          ? Effect.fail(new DatasetError({ path: config.datasetPath, message: `${place}: ${pair}` }))
           : Effect.succeed({ ...pair, place })
       }),
   }

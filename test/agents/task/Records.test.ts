@@ -23,6 +23,8 @@ const wrong = (name: string, content: string | Uint8Array) =>
 const bytes = (...parts: ReadonlyArray<string | number>): Uint8Array =>
   new Uint8Array(parts.flatMap((part) => (typeof part === "number" ? [part] : [...new TextEncoder().encode(part)])))
 
+const manyNames = Array.from({ length: 150_000 }, (_, at) => `${at}`).join()
+
 describe("a file of records", () => {
   it.effect("has one JSON object per line, with any line end", () =>
     Effect.gen(function* () {
@@ -84,6 +86,7 @@ describe("a file of records", () => {
         ["a.csv", "a,b\n1\n", "a.csv:2: expected 2 fields as in the header, found 1"],
         ["a.csv", "a,b\n1,2\n3,4,5\n", "a.csv:3: expected 2 fields as in the header, found 3"],
         ["a.csv", "a,b,a\n", 'a.csv:1: expected a header of different names, found "a" twice'],
+        ["a.csv", `${manyNames},9\n`, 'a.csv:1: expected a header of different names, found "9" twice'],
         ["a.csv", "a,\n", "a.csv:1: expected a header of names, found an empty one"],
         ["a.csv", 'a\n"x\ny\n', "a.csv:2: expected the quote opened here to be closed"],
         ["a.csv", 'a,b\n1,2\n"x"y,1\n', 'a.csv:3: expected "," or the line\'s end after a quoted field, found "y,1"'],

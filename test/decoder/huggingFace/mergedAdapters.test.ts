@@ -115,6 +115,10 @@ describe("an adapter of peft that is merged", () => {
         yield* loadWith(["norm", "lm_head", "score"]),
         "adapter_config.json: modules_to_save: expected modules that the model has, found score",
       )
+      assert.include(
+        yield* loadWith(Array.from({ length: 1025 }, (_, at) => `norm${at}`)),
+        "at most 1024 names of modules",
+      )
       assert.include(yield* loadWith(["norm", "lm_head", "embed_tokens"]), 'lacks "base_model.model.model.embed_tokens')
     }),
   )

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import * as Safetensors from "../../../src/base/formats/safetensors.ts"
 import { inRecord } from "../../../src/base/formats/Weights.ts"
 import * as LmDirectory from "../../../src/decoder/huggingFace/LmDirectory.ts"
-import { ggufFile } from "../../base/formats/ggufFile.ts"
+import { type GgufTensor, ggufFile } from "../../base/formats/ggufFile.ts"
 import { familyCases, filesOf, tensorsOf } from "./families.ts"
 
 const caseOf = (name: string) => {
@@ -96,7 +96,7 @@ const ggufOfGpt2 = (): Uint8Array => {
 }
 
 /** Writes the case of Qwen3-MoE as llama.cpp's converter does, which joins the matrices of a layer's experts. */
-const ggufOfExperts = (count = 6): Uint8Array => {
+const ggufOfExperts = (count = 6, others: ReadonlyArray<GgufTensor> = []): Uint8Array => {
   const all = tensorsOf(caseOf("qwen3-moe"))
   const experts = /^model\.layers\.(\d+)\.mlp\.experts\.0\.(\w+)_proj\.weight$/
   const tensors = Object.entries(all).flatMap(([tensor, { shape, data }]) => {
@@ -109,7 +109,7 @@ const ggufOfExperts = (count = 6): Uint8Array => {
     const bytes = Buffer.concat(parts.map((part) => bytesOf(part.data)))
     return [{ name: `blk.${layer}.ffn_${projection}_exps.weight`, shape: [count, ...shape], type: 0, bytes }]
   })
-  return ggufFile(tensors, { "general.architecture": "qwen3moe" })
+  return ggufFile([...tensors, ...others], { "general.architecture": "qwen3moe" })
 }
 
 /** Returns the name of a tensor in GGUF files. The norm before the feed-forward network is `ffn_norm` in all families. */
@@ -168,6 +168,9 @@ describe("weights in a GGUF file", () => {
   it.effect("of qwen3-moe are those in safetensors, if it has all experts", () =>
     Effect.gen(function* () {
       yield* assertSame("qwen3-moe", { "model.gguf": ggufOfExperts() })
+      const empty = { name: "blk.9.ffn_gate_exps.weight", shape: [6, 0, 0], type: 0, bytes: new Uint8Array() }
+      const further = yield* refused("qwen3-moe", { "model.gguf": ggufOfExperts(6, [empty]) })
+      assert.include(further, "blk.9.ffn_gate_exps.weight")
       const fewer = yield* refused("qwen3-moe", { "model.gguf": ggufOfExperts(5) })
       assert.match(fewer, /model\.gguf: it lacks "model\.layers\.0\.mlp\.experts\.0\.gate_proj\.weight"/)
     }),

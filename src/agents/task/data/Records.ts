@@ -73,7 +73,8 @@ export const fromCsv = (text: string, line: number, separator: string, names: Re
 
 /** Returns the problem of a header; undefined if it has none. */
 export const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
-  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  const before = new Set<string>()
+  const twice = names.find((name) => before.size === before.add(name).size)
   if (twice !== undefined) return `expected a header of different names, found ${shown(twice)} twice`
   return names.some((name) => name.trim() === "") ? "expected a header of names, found an empty one" : undefined
 }

@@ -247,9 +247,11 @@ const gone = new ApiError({
 })
 
 /** Tells a client why a request has no outcome yet. */
-const reasonToWait = ({ models, turns }: TinkerState, id: string): string => {
+const reasonToWait = ({ models, records, turns }: TinkerState, id: string): string => {
   const [, name = "", number] = /^([\w-]+)\/(\d+)$/.exec(id) ?? []
   const model = models.get(name)
+  if (model === undefined && records.has(name))
+    return "the model waits for a request with a lower seq_id that has not arrived, or for room in memory"
   const missing = model === undefined ? undefined : missingSeq(model)
   return missing !== undefined && missing < Number(number)
     ? `the request of this model with seq_id ${missing} has not arrived; the later ones wait for it`

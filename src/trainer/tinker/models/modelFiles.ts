@@ -50,6 +50,8 @@ const RequestHead = Schema.Struct({
   encoding: Schema.Literals(["json", "protobuf"]),
   /** The digest of the body, by which a repeated request is recognised. */
   digest: Schema.String,
+  /** Says why the request fails when its turn comes. Then it has no body. */
+  refusal: Schema.optionalKey(Schema.String),
 })
 type RequestHead = typeof RequestHead.Type
 

@@ -164,7 +164,7 @@ const unload = Effect.fnUntraced(function* (state: TinkerState, model: TinkerMod
 })
 
 /** A request for a model, as it came. */
-interface NewRequest extends Omit<ModelFiles.AcceptedRequest, "digest"> {
+interface NewRequest extends Omit<ModelFiles.AcceptedRequest, "digest" | "refusal"> {
   /** The number of the request; null takes the next one. */
   readonly seqId: number | null
 }
@@ -192,20 +192,23 @@ const digestOf = Effect.fnUntraced(function* (
   return (yield* ModelFiles.readResult(files, record.id, seq))?.digest ?? ""
 })
 
-/** Fails if a request to compute a loss would take more room on disk than a model has. An update makes room. */
-const checkDisk = (
+/**
+ * Returns a message if a request to compute a loss would take more room on disk than a model has. An update makes room. Such a
+ * request is accepted without its body and fails when its turn comes, because clients give the next number to their next
+ * request, which would wait for this one.
+ */
+const diskProblem = (
   { onDisk }: TinkerModel,
   { kind, body }: Pick<NewRequest, "kind" | "body">,
   { requestBytes, requestsOnDisk }: TinkerState["limits"],
-) => {
-  if (kind !== "forward" && kind !== "forward_backward") return Effect.void
+): string | undefined => {
+  if (kind !== "forward" && kind !== "forward_backward") return undefined
   const bytes = [...onDisk.values()].reduce((sum, size) => sum + size, body.length)
-  if (onDisk.size < requestsOnDisk && bytes <= requestBytes) return Effect.void
-  // The status is not 429, after which clients send the request again: only an update makes room.
-  const message =
+  if (onDisk.size < requestsOnDisk && bytes <= requestBytes) return undefined
+  return (
     `${onDisk.size} requests of this model are not part of an update yet; expected at most ${requestsOnDisk} requests ` +
     `and ${requestBytes} bytes, found ${bytes} bytes; send optim_step`
-  return Effect.fail(new ApiError({ status: 403, code: "quota_exceeded", param: "seq_id", message }))
+  )
 }
 
 /** Accepts a request of a model: it is on disk before this returns the number of the request. */
@@ -226,9 +229,10 @@ export const acceptRequest = (state: TinkerState, model: TinkerModel, { seqId, .
     // The next request is always accepted: the others wait for it.
     if (pending.size >= limits.pendingOfModel && seq > lastSeq + 1)
       return yield* tooMany("seq_id", `${pending.size} requests of this model wait for their turn; try again later`)
-    yield* checkDisk(model, request, limits)
-    yield* ModelFiles.writeRequest(files, record.id, seq, { ...request, digest })
-    model.onDisk.set(seq, request.body.length)
+    const refusal = diskProblem(model, request, limits)
+    const kept = refusal === undefined ? request : { ...request, body: new Uint8Array(0), refusal }
+    yield* ModelFiles.writeRequest(files, record.id, seq, { ...kept, digest })
+    model.onDisk.set(seq, kept.body.length)
     pending.set(seq, digest)
     state.futures.ensure(requestIdOf(record.id, seq), record.owner)
     model.work.openUnsafe()

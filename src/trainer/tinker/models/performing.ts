@@ -238,6 +238,7 @@ export const checkOwner = Effect.fnUntraced(function* (
 })
 
 const perform = Effect.fnUntraced(function* (state: TinkerState, model: TinkerModel, request: CurrentRequest) {
+  if (request.refusal !== undefined) return yield* badRequest(request.refusal)
   switch (request.kind) {
     case "forward":
     case "forward_backward":

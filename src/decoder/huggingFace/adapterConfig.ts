@@ -146,6 +146,10 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
 /** The largest number of expressions in a pattern: enough for one of each projection of a large model. */
 const mostExpressions = 1024
 
+/** The largest number of expressions that are more than a name, each of which may take a while for each projection. */
+const mostGeneral = 64
+const isNameOnly = (expression: string): boolean => /^\^?(?:[\w-]|\\?\.)*\$?$/.test(expression)
+
 /** Makes the function that finds the number of a projection in `rank_pattern` or `alpha_pattern`: that of its first match. */
 const patternOf = Effect.fnUntraced(function* (
   pattern: Readonly<Record<string, number>>,
@@ -155,6 +159,11 @@ const patternOf = Effect.fnUntraced(function* (
   const wrong = (problem: string) => ConfigError.at({ source: path }, key, problem)
   if (entries.length > mostExpressions)
     return yield* wrong(`expected at most ${mostExpressions} expressions, found ${entries.length}`)
+  const general = entries.filter(([expression]) => !isNameOnly(expression)).length
+  if (general > mostGeneral)
+    return yield* wrong(
+      `expected at most ${mostGeneral} expressions that are more than a module's name, found ${general}`,
+    )
   const modules = moduleNames(decoder)
   const names = projectionsOf(decoder).map((one) => projectionName(decoder.layers, one))
   const longestName = highest([...names, ...modules.values()].map(lengthOf))

@@ -182,6 +182,7 @@ describe("an adapter of peft", () => {
     ["lora_bias", true],
     ["rank_pattern", { q_proj: 5000 }],
     ["rank_pattern", { "([a-z]+)+!": 8 }],
+    ["rank_pattern", Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`q?.${at}`, 8]))],
     ["alpha_pattern", { q_proj: -1 }],
     ["ensure_weight_tying", true],
     ["kasa_config", { beta: 1 }],

@@ -5,7 +5,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { basename, dirname, extname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
-import { fenced } from "../src/base/config/text.ts"
+import { fenced } from "../src/base/text/text.ts"
 
 export const root = fileURLToPath(new URL("..", import.meta.url))
 

@@ -5,7 +5,7 @@
 import { existsSync, globSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Schema } from "effect"
-import { jsonText } from "../../src/base/config/jsonText.ts"
+import { jsonText } from "../../src/base/text/jsonText.ts"
 import { meanOf } from "../../src/base/statistics/resampling.ts"
 import type { Row } from "./rows.ts"
 

@@ -1,5 +1,5 @@
 /** Writes the text of docs/scores.md and of docs/scores/runs.md from the results, and lists their pictures. */
-import { shownLike } from "../../src/base/config/text.ts"
+import { shownLike } from "../../src/base/text/text.ts"
 import { bootstrap, interquartileMean, meanOf } from "../../src/base/statistics/resampling.ts"
 import { compareGroup, type GroupComparison } from "./groups.ts"
 import { comparePeers } from "./peers.ts"

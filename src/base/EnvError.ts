@@ -1,6 +1,6 @@
 /** Defines the error of envs, batches, spaces and wrappers, and functions that make or throw it. */
 import * as Schema from "effect/Schema"
-import { closest } from "./config/closest.ts"
+import { closest } from "./text/closest.ts"
 
 /**
  * Reports that an env failed or was used wrongly: its code threw, a reward or an observation is not finite, an action

@@ -3,8 +3,8 @@
  * prints it, and the page shows it.
  */
 import { Effect, Option, Schema } from "effect"
-import { mostBytes, readRunText } from "../base/config/files.ts"
-import { parsedJson } from "../base/config/text.ts"
+import { mostBytes, readRunText } from "../base/files/files.ts"
+import { parsedJson } from "../base/text/text.ts"
 import { table } from "../run/find/table.ts"
 import * as Layout from "../run/Layout.ts"
 

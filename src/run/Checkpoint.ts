@@ -26,14 +26,14 @@
 import { Effect, Option } from "effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { jsonText } from "../base/config/jsonText.ts"
-import { oneLine, prettyJson } from "../base/config/text.ts"
+import { jsonText } from "../base/text/jsonText.ts"
+import { oneLine, prettyJson } from "../base/text/text.ts"
 import { bounded } from "../base/config/fields.ts"
 import type { Contents, FileTree } from "./store/FileTree.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
-import { sha256, Sha256 } from "../base/config/sha256.ts"
+import { sha256, Sha256 } from "../base/text/sha256.ts"
 import * as Layout from "./Layout.ts"
-import { utf8 } from "../base/config/utf8.ts"
+import { utf8 } from "../base/text/utf8.ts"
 
 /**
  * Reports that a checkpoint cannot be used. The message names the file that is damaged or missing, or the setting that does

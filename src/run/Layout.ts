@@ -13,7 +13,7 @@
  * locate(places({ checkpoints: "models" }), `${checkpoints}/${latestPointer}`) // "models/latest.json"
  * ```
  */
-import { tidyFolder } from "../base/config/files.ts"
+import { tidyFolder } from "../base/files/files.ts"
 import { dataAt } from "./find/Value.ts"
 
 export { childNameOf, childOf, isChildName } from "./identifier.ts"

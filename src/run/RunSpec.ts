@@ -10,7 +10,7 @@
  */
 import { Effect, Option } from "effect"
 import * as Schema from "effect/Schema"
-import { closest } from "../base/config/closest.ts"
+import { closest } from "../base/text/closest.ts"
 import { ConfigError, display, isPlain, type ConfigOrigin, type Plain } from "../base/config/Config.ts"
 import { withDefault } from "../base/config/fields.ts"
 import type { LogLevel } from "./record/logLevel.ts"

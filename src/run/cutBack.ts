@@ -1,9 +1,9 @@
 /** Cuts the files that a run appends to (scores, rollouts, logs) back to their sizes at a checkpoint, for `Run.ts`. */
 import { Effect, Option } from "effect"
 import * as Schema from "effect/Schema"
-import { jsonText } from "../base/config/jsonText.ts"
+import { jsonText } from "../base/text/jsonText.ts"
 import { intactBytes } from "../base/formats/tfevents.ts"
-import { utf8 } from "../base/config/utf8.ts"
+import { utf8 } from "../base/text/utf8.ts"
 import * as Layout from "./Layout.ts"
 import { CheckpointError } from "./Checkpoint.ts"
 import { Checkpoints } from "./Checkpoints.ts"

@@ -1,8 +1,8 @@
 /** Computes the digests by which runs and data are compared: SHA-256 over arrays and scores, in hex. */
 import type { Effect } from "effect"
-import { joined } from "../base/config/bytes.ts"
-import { utf8 } from "../base/config/utf8.ts"
-import { sha256 } from "../base/config/sha256.ts"
+import { joined } from "../base/text/bytes.ts"
+import { utf8 } from "../base/text/utf8.ts"
+import { sha256 } from "../base/text/sha256.ts"
 import type { NamedArrays, NamedTensors } from "../tensor/graph/Parameters.ts"
 import type { ScoreHash } from "./ScoreHash.ts"
 

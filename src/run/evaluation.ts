@@ -4,7 +4,7 @@
  * functions. Every kind of run uses them.
  */
 import * as Schema from "effect/Schema"
-import { utf8 } from "../base/config/utf8.ts"
+import { utf8 } from "../base/text/utf8.ts"
 import type { ValidationEnded } from "./record/RunEvent.ts"
 import { countedIn, scoresBy } from "./record/scalars.ts"
 import { AgentScore, type ValidationSummary } from "./RunResult.ts"

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import * as Schema from "effect/Schema"
 import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../base/config/Config.ts"
-import { jsonValue, messageOf } from "../base/config/text.ts"
+import { jsonValue, messageOf } from "../base/text/text.ts"
 import { FormatError } from "../base/formats/FormatError.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import * as Layout from "./Layout.ts"

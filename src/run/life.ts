@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { stringify } from "yaml"
 import { toSnakeCase } from "../base/config/Config.ts"
-import { prettyJson } from "../base/config/text.ts"
+import { prettyJson } from "../base/text/text.ts"
 import { cutBack, keepLogsUntil, type Target } from "./cutBack.ts"
 import { encodeReturnFile, type Evaluation } from "./evaluation.ts"
 import { encodeMetrics } from "./finishedResult.ts"

@@ -3,7 +3,7 @@
  * if that does not help, the trainer ends and can be resumed later. No run is evicted, because the failure is not its fault.
  */
 import { Context, Effect } from "effect"
-import { codeOf, isMachineFault, lostLease } from "../base/config/files.ts"
+import { codeOf, isMachineFault, lostLease } from "../base/files/files.ts"
 import { TrainerError } from "./TrainerError.ts"
 
 type Problem = { readonly message: string }

@@ -10,7 +10,7 @@
  */
 import { Effect, type FileSystem, Path } from "effect"
 import { type ConfigError, decode, isPlain, toCamelCase } from "../base/config/Config.ts"
-import { exists, mostBytes, namesIn, readText } from "../base/config/files.ts"
+import { exists, mostBytes, namesIn, readText } from "../base/files/files.ts"
 import { readYamlText } from "../base/config/yaml.ts"
 import * as RunLayout from "../run/Layout.ts"
 import { kindOf } from "../run/RunSpec.ts"

@@ -11,7 +11,7 @@ import { PersistentVolumeClaim } from "kubernetes-models/v1/PersistentVolumeClai
 import { Service } from "kubernetes-models/v1/Service"
 import { assert, describe, it } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
-import { refusedBy } from "../../src/base/config/hostGuard.ts"
+import { refusedBy } from "../../src/base/trust/hostGuard.ts"
 import { effect } from "../command/cli/effect.ts"
 
 const root = join(import.meta.dirname, "../..")

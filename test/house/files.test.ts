@@ -30,7 +30,7 @@ describe("files", () => {
     // A run store checks what it reads itself; the page's own files and the system's figures come from no user.
     assert.deepEqual(
       linesWith(/\.readFileString\(|\b(readFile|readFileSync)\(.*"utf8"/, [
-        "base/config/files-node.ts",
+        "base/files/files-node.ts",
         "run/store/FileTree.ts",
         "run/store/owner-node.ts",
         "command/ui/page-node.ts",

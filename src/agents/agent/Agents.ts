@@ -10,7 +10,7 @@
  * ```
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
-import { choiceHint } from "../../base/config/closest.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import { ConfigError, display, isPlain, type Plain, toCamelCase } from "../../base/config/Config.ts"
 import { bounded, real, withDefault } from "../../base/config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"

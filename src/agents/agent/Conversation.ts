@@ -5,7 +5,7 @@
  */
 import { Effect, Schema } from "effect"
 import { display } from "../../base/config/Config.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
 import { inToolSpan } from "../lm/genAi.ts"
 import type { LmService } from "../lm/Lm.ts"

@@ -12,7 +12,7 @@
  */
 import { Array as Arr, Record as Records, Result, Schema } from "effect"
 import { display } from "../../base/config/Config.ts"
-import { oneLine, parsedJson } from "../../base/config/text.ts"
+import { oneLine, parsedJson } from "../../base/text/text.ts"
 import { boxed as lastBox } from "../task/answers/text.ts"
 
 export const ParseResult = Schema.Union([

@@ -15,7 +15,7 @@
  */
 import { Cause, Duration, Effect, type Schema } from "effect"
 import { jsonSchema } from "../../base/config/jsonSchema.ts"
-import { messageOf, oneLine } from "../../base/config/text.ts"
+import { messageOf, oneLine } from "../../base/text/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { ToolResult } from "./Agent.ts"

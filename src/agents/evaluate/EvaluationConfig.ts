@@ -5,7 +5,7 @@
  */
 import { Effect, Schema } from "effect"
 import { AgentConfig } from "../agent/Agents.ts"
-import { choiceHint } from "../../base/config/closest.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import {
   camelCase,
   ConfigError,

@@ -11,7 +11,7 @@
  */
 import { Effect } from "effect"
 import { exact as sameText, f1 as sameWords, type AnswerScorer } from "../task/answers/score.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { AgentError } from "../agent/AgentError.ts"
 import { normalise, unboxed } from "../task/answers/text.ts"
 import type { LmService } from "../lm/Lm.ts"

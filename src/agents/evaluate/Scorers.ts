@@ -13,7 +13,7 @@
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { inject } from "../agent/internal/prompts.ts"
-import { choiceHint } from "../../base/config/closest.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import {
   ConfigError,
   decode as decodeStrictly,

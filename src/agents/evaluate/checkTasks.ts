@@ -1,6 +1,6 @@
 /** Checks the tasks of an evaluation against its settings, before anything is played. */
 import { Effect } from "effect"
-import { choiceHint } from "../../base/config/closest.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import { checkAll, ConfigError, type DecodeOptions, display } from "../../base/config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { labelValue } from "./report/judgeAgreement.ts"

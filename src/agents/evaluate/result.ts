@@ -3,8 +3,8 @@
  * that we play (`execute.ts`), and those that other programs played, have it.
  */
 import { Effect, Schema } from "effect"
-import { sha256 } from "../../base/config/sha256.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { sha256 } from "../../base/text/sha256.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { FailureCounts } from "../../base/statistics/failureCounts.ts"
 import { countFailures } from "../episode/rollouts/Outcome.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"

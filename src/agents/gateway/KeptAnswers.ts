@@ -2,7 +2,7 @@
  * Keeps the conversations up to a session's latest answers, which later requests may continue by the ids of the answers. When
  * they become too large, the oldest ones are dropped.
  */
-import { jsonLength } from "../../base/config/jsonFacts.ts"
+import { jsonLength } from "../../base/text/jsonFacts.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
 
 /** The size that each message counts in addition to its characters. */

@@ -4,7 +4,7 @@
  * calls too late from one that calls a wrong address.
  */
 import { Clock, type Context, Deferred, Effect, Latch, Redacted } from "effect"
-import { sameKey } from "../../base/config/hostGuard.ts"
+import { sameKey } from "../../base/trust/hostGuard.ts"
 import type { Completion, LmRequest } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { repeatSeeds, type SeedOfRequest } from "../lm/middleware/repeats.ts"

@@ -2,7 +2,7 @@
  * Keeps the messages and tools of a session's latest requests, so that a request that repeats them gets the same objects. Then they
  * are checked, measured and recorded once.
  */
-import { jsonLength } from "../../base/config/jsonFacts.ts"
+import { jsonLength } from "../../base/text/jsonFacts.ts"
 import type { Plain } from "../../base/config/plain.ts"
 import type { ChatMessage, LmRequest, ToolSpec } from "../lm/Chat.ts"
 import { SharedItems } from "./SharedItems.ts"

@@ -5,7 +5,7 @@
 import { Clock, Effect, type Scope, Semaphore } from "effect"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import { type HostGuard, refusedBy } from "../../base/config/hostGuard.ts"
+import { type HostGuard, refusedBy } from "../../base/trust/hostGuard.ts"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import type { RawProtocol } from "../lm/RawExchange.ts"
 import { spanOfRequest, underCaller } from "../lm/spans.ts"

@@ -2,7 +2,7 @@
 import { ByteSize, Effect } from "effect"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
-import { jsonValue } from "../../base/config/text.ts"
+import { jsonValue } from "../../base/text/text.ts"
 
 /** Makes the error of a body that cannot be read, from a status and a message for the client. */
 type Refusal<E> = (status: 400 | 413 | 415, message: string) => E

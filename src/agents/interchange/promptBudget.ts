@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { FormatError } from "../../base/formats/FormatError.ts"
-import { jsonLength } from "../../base/config/jsonFacts.ts"
+import { jsonLength } from "../../base/text/jsonFacts.ts"
 import type { ChatMessage, ToolSpec } from "../lm/Chat.ts"
 
 /** The largest length of all prompts of a rollout together, in characters. */

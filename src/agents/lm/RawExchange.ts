@@ -12,10 +12,10 @@
  * ```
  */
 import { type Cause, Context, Effect, Queue } from "effect"
-import { canonical } from "../../base/config/canonical.ts"
+import { canonical } from "../../base/text/canonical.ts"
 import type { Plain } from "../../base/config/plain.ts"
-import { sha256 } from "../../base/config/sha256.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { sha256 } from "../../base/text/sha256.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import type { Completion } from "./Chat.ts"
 
 /** A protocol in which a body can be passed on: OpenAI's chat completions or responses, or Anthropic's messages. */

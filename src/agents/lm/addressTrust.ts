@@ -4,7 +4,7 @@
  */
 import { Effect, Redacted } from "effect"
 import { ConfigError, type ConfigOrigin, placeOf, variableIn } from "../../base/config/Config.ts"
-import { isLoopback } from "../../base/config/hostGuard.ts"
+import { isLoopback } from "../../base/trust/hostGuard.ts"
 import { permit } from "../../base/trust/Trust.ts"
 import type { LmConfig } from "./LmConfig.ts"
 import type { RequestDestination } from "./Lms.ts"

@@ -13,7 +13,7 @@ import { asPrompts, Completion, LmRequest, Usage } from "./Chat.ts"
 import { CallRecord, type CallSink } from "./middleware/logged.ts"
 import { callFile } from "../../run/Layout.ts"
 import { timestamp } from "../../run/record/timestamp.ts"
-import { prettyJson } from "../../base/config/text.ts"
+import { prettyJson } from "../../base/text/text.ts"
 
 /** The content of the file of a model call. The response is null until the call ends. */
 export const CallFile = Schema.Struct({

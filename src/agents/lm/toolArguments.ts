@@ -1,7 +1,7 @@
 /** Decodes the arguments of tool calls, for the tools of agents and of envs. */
 import { Effect, type Schema } from "effect"
 import { decode } from "../../base/config/Config.ts"
-import { jsonValue, messageOf } from "../../base/config/text.ts"
+import { jsonValue, messageOf } from "../../base/text/text.ts"
 import type { ToolCall } from "./Chat.ts"
 
 /** Decodes the arguments of a call with a Schema. Fails with a text that tells the model what is wrong with them. */

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, Exit, Scope, Semaphore } from "effect"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { parsedJson } from "../../base/config/text.ts"
+import { parsedJson } from "../../base/text/text.ts"
 import { type EnvError, invalid } from "../../base/EnvError.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import { schemaProblem } from "../../spread/openenv/jsonSchemas.ts"

@@ -1,7 +1,7 @@
 /** Answers the messages of a WebSocket of OpenEnv: `reset`, `step`, `state`, `mcp` and `close`. */
 import { Effect } from "effect"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { jsonOf, jsonValue, messageOf } from "../../base/config/text.ts"
+import { jsonOf, jsonValue, messageOf } from "../../base/text/text.ts"
 import type { EnvError } from "../../base/EnvError.ts"
 import { mostLists } from "../../spread/openenv/messages.ts"
 import { actionProblem, type EnvSession, type EnvSessions, type InputProblem, resetProblem } from "./EnvSessions.ts"

@@ -4,7 +4,7 @@
  */
 import { Effect, Scope } from "effect"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { jsonValue } from "../../base/config/text.ts"
+import { jsonValue } from "../../base/text/text.ts"
 import { mostLists } from "../../spread/openenv/messages.ts"
 import type { EnvSession, EnvSessions } from "./EnvSessions.ts"
 

@@ -5,9 +5,9 @@
  */
 import { Clock, Effect, type Scope } from "effect"
 import { ConfigError, type Plain } from "../../base/config/Config.ts"
-import { sha256 } from "../../base/config/sha256.ts"
-import { prettyJson } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { sha256 } from "../../base/text/sha256.ts"
+import { prettyJson } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { interval } from "../../base/statistics/intervals.ts"
 import { paired } from "../../base/statistics/paired.ts"
 import { refuseOther } from "../evaluate/resumed.ts"

@@ -9,7 +9,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { choiceHint } from "../../base/config/closest.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import {
   ConfigError,
   type DecodeOptions,

@@ -1,8 +1,8 @@
 /** Makes the data sets with `type: omega_math`, from mathematical problems. */
 import { Effect, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { isPlain, type Plain, ConfigError } from "../../base/config/Config.ts"
-import { parsedJson } from "../../base/config/text.ts"
+import { parsedJson } from "../../base/text/text.ts"
 import { bounded, nonNegative, withDefault } from "../../base/config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig, request } from "../lm/LmConfig.ts"

@@ -3,7 +3,7 @@
  * config.
  */
 import { Context, Effect, Schema } from "effect"
-import { choiceHint } from "../../base/config/closest.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import { withDefault } from "../../base/config/fields.ts"
 import { choiceOf, exact, f1, letterOf, mcq, numeric } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"

@@ -1,6 +1,6 @@
 /** Calls the functions that the author of an env writes, and checks their results, for `TextEnv` and `MultiTextEnv`. */
 import { Effect } from "effect"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { EnvError } from "../../base/EnvError.ts"

@@ -4,7 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { isPlain } from "../../base/config/Config.ts"
-import { parsedJson } from "../../base/config/text.ts"
+import { parsedJson } from "../../base/text/text.ts"
 import type { RunFiles } from "../../run/store/RunFiles.ts"
 import { trainScores } from "../../run/Layout.ts"
 import { RunResult, ValidationSummary } from "../../run/RunResult.ts"

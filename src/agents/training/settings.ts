@@ -1,7 +1,7 @@
 /** Checks the settings of a training of agents. It reads only the names of files in folders. */
 import { Effect, Path } from "effect"
 import { ConfigError, type DecodeOptions, placeOf } from "../../base/config/Config.ts"
-import { namesIn } from "../../base/config/files.ts"
+import { namesIn } from "../../base/files/files.ts"
 import { permit } from "../../base/trust/Trust.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import * as Layout from "../../run/Layout.ts"

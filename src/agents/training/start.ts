@@ -4,7 +4,7 @@
  */
 import { Effect, Path } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
-import { exists } from "../../base/config/files.ts"
+import { exists } from "../../base/files/files.ts"
 import { parseYaml } from "../../base/config/yaml.ts"
 import { FindRun } from "../../run/FindRun.ts"
 import * as Layout from "../../run/Layout.ts"

@@ -1,6 +1,6 @@
 /** Finds the texts that a Schema allows for a setting, for messages about a value that is none of them. */
 import * as SchemaAST from "effect/SchemaAST"
-import { closest } from "./closest.ts"
+import { closest } from "../text/closest.ts"
 
 /**
  * Returns all members of a union, including those of unions inside it. Any other Schema counts as its own only member.

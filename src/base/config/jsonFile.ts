@@ -12,8 +12,8 @@
  */
 import { Effect, type Schema } from "effect"
 import { ConfigError, decode } from "./Config.ts"
-import { textOf } from "./files.ts"
-import { jsonValue, messageOf } from "./text.ts"
+import { textOf } from "../files/files.ts"
+import { jsonValue, messageOf } from "../text/text.ts"
 
 /** Decodes a parsed JSON file by a Schema, and ignores unknown keys; `path` names the file in errors. */
 export const checkJson = <S extends Schema.Codec<unknown, unknown>>(

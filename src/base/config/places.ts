@@ -4,7 +4,7 @@
  */
 import { Effect, type FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
-import { exists } from "./files.ts"
+import { exists } from "../files/files.ts"
 import { holdsData } from "./plain.ts"
 
 /**

@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { isMap, isNode, isPair, isScalar, isSeq, Lexer, LineCounter, type Node, parseDocument, stringify } from "yaml"
 import { camelCase, ConfigError, convertPath } from "./Config.ts"
-import { messageOf } from "./text.ts"
+import { messageOf } from "../text/text.ts"
 
 /** A YAML text after parsing: its value, and functions that find the lines of its keys. */
 export interface YamlDocument {

@@ -13,7 +13,7 @@
  */
 import { Effect, Stream } from "effect"
 import { attempt } from "../config/attempt.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../text/utf8.ts"
 import { FormatError } from "./FormatError.ts"
 import { type BlockType, blockTypes, decodeBlocks } from "./ggufBlocks.ts"
 import type { ReadableParts } from "./Weights.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { joined } from "../config/bytes.ts"
+import { joined } from "../text/bytes.ts"
 import { FormatError } from "./FormatError.ts"
 
 /**

@@ -3,11 +3,11 @@
  * lines of a file, and `valueOf` decodes a line by a Schema. The readers of rollouts, samples and scores use them.
  */
 import { Effect, FileSystem, type PlatformError, Schema, SchemaIssue, Stream } from "effect"
-import { joined } from "../config/bytes.ts"
+import { joined } from "../text/bytes.ts"
 import { display } from "../config/Config.ts"
-import { checkFile, type FileError } from "../config/files.ts"
-import { jsonValue, oneLine } from "../config/text.ts"
-import { utf8 } from "../config/utf8.ts"
+import { checkFile, type FileError } from "../files/files.ts"
+import { jsonValue, oneLine } from "../text/text.ts"
+import { utf8 } from "../text/utf8.ts"
 import { FormatError } from "./FormatError.ts"
 
 const lineFeed = 10

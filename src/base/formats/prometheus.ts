@@ -12,7 +12,7 @@
  * ])
  * ```
  */
-import { Sha256 } from "../config/sha256.ts"
+import { Sha256 } from "../text/sha256.ts"
 
 /** One line of a metric. */
 interface PrometheusSample {

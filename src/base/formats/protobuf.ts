@@ -1,5 +1,5 @@
-import { joined } from "../config/bytes.ts"
-import { utf8 } from "../config/utf8.ts"
+import { joined } from "../text/bytes.ts"
+import { utf8 } from "../text/utf8.ts"
 
 /**
  * Encodes a protobuf message, with the features that ONNX models, event files and W&B's logs need. `int`, `text` and so

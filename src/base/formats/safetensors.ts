@@ -13,11 +13,11 @@
  * ```
  */
 import * as Schema from "effect/Schema"
-import { joined } from "../config/bytes.ts"
-import { jsonValue, messageOf } from "../config/text.ts"
+import { joined } from "../text/bytes.ts"
+import { jsonValue, messageOf } from "../text/text.ts"
 import { codecs, type Dtype, dtypeOf, dtypes, elements, type TensorArray } from "./dtypes.ts"
 import { repeatedKey } from "./repeatedKey.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../text/utf8.ts"
 import { FormatError } from "./FormatError.ts"
 
 export type { Dtype, TensorArray } from "./dtypes.ts"

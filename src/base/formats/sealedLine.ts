@@ -4,8 +4,8 @@
  *
  * @example `sealed({ a: 1 })` is `{"a":1,"sha256":"015abd7f…"}`.
  */
-import { Sha256 } from "../config/sha256.ts"
-import { utf8 } from "../config/utf8.ts"
+import { Sha256 } from "../text/sha256.ts"
+import { utf8 } from "../text/utf8.ts"
 
 /** Matches the seal: the key `sha256` at the end of a line, with the hash of the line without the seal. */
 const seal = /,"sha256":"([0-9a-f]{64})"\}$/

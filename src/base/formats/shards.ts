@@ -10,11 +10,11 @@
  * ```
  */
 import { Record, Schema } from "effect"
-import { jsonText } from "../config/jsonText.ts"
-import { joined } from "../config/bytes.ts"
-import { messageOf, prettyJson } from "../config/text.ts"
+import { jsonText } from "../text/jsonText.ts"
+import { joined } from "../text/bytes.ts"
+import { messageOf, prettyJson } from "../text/text.ts"
 import { byteLength, partsOf, type TensorEntries } from "./safetensors.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../text/utf8.ts"
 import { FormatError } from "./FormatError.ts"
 import { repeatedKey } from "./repeatedKey.ts"
 

@@ -11,7 +11,7 @@
  * decode(file.written).events[1].scalars // { "losses/entropy": 0.6899999976158142 }
  * ```
  */
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../text/utf8.ts"
 import type { ByteWriter } from "./ByteWriter.ts"
 import { crcOf } from "./crc.ts"
 import { type ProtobufField, fieldsOf, ProtobufMessage } from "./protobuf.ts"

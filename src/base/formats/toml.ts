@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { parse, TomlError } from "smol-toml"
 import { ConfigError } from "../config/Config.ts"
-import { isDeeper, messageOf } from "../config/text.ts"
+import { isDeeper, messageOf } from "../text/text.ts"
 import type { YamlDocument } from "../config/yaml.ts"
 
 /** The largest depth of nested arrays and tables. */

@@ -14,7 +14,7 @@
 import { Environment, parse, tokenize } from "@huggingface/jinja"
 import { Effect } from "effect"
 import { FormatError } from "../formats/FormatError.ts"
-import { messageOf, parsedJson } from "../config/text.ts"
+import { messageOf, parsedJson } from "../text/text.ts"
 import { isPlain } from "../config/plain.ts"
 import { BoundedInterpreter, type ParsedTemplate } from "./templateWork.ts"
 

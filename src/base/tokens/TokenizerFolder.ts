@@ -12,7 +12,7 @@
 import { Effect } from "effect"
 import type { FormatError } from "../formats/FormatError.ts"
 import { ConfigError } from "../config/Config.ts"
-import { textOf } from "../config/files.ts"
+import { textOf } from "../files/files.ts"
 import { inFolder, modelFiles } from "../formats/modelFiles.ts"
 import type { Readable } from "../formats/Weights.ts"
 import { chatMl, type ChatTemplate, make } from "./ChatTemplate.ts"

@@ -3,7 +3,7 @@
  * of their tokens with these characters. Printable ASCII and Latin-1 characters stand for their own bytes; the other
  * bytes get the characters from U+0100 on, in order, so a space is `Ġ`. It only computes.
  */
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../text/utf8.ts"
 
 const isPrintable = (byte: number): boolean =>
   (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff)

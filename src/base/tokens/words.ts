@@ -6,7 +6,7 @@
  * next 256 ids are the bytes of UTF-8. The remaining ids are words: first each word, then each word with a space before
  * it.
  */
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../text/utf8.ts"
 import { byteStream, decodeAll } from "./streams.ts"
 import type { Tokenizer } from "./Tokenizer.ts"
 

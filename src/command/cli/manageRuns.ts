@@ -2,7 +2,7 @@
 import { isAbsolute, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
-import { visible } from "../../base/config/text.ts"
+import { visible } from "../../base/text/text.ts"
 import type { LabelChange } from "../../run/manage/labels.ts"
 import { bytesText } from "../../run/find/table.ts"
 import { owner } from "../../run/store/owner-node.ts"

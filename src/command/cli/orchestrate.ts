@@ -1,7 +1,7 @@
 /** Defines the subcommand `effect orchestrate`, which plays the tasks of a trainer's runs in a process of its own. */
 import { join } from "node:path"
 import { Effect, Option, Redacted } from "effect"
-import { exists } from "../../base/config/files.ts"
+import { exists } from "../../base/files/files.ts"
 import type { PlayEvent } from "../../trainer/outside/orchestrateFolder.ts"
 import { TrainerError } from "../../trainer/TrainerError.ts"
 import type { ServerEvent } from "../../trainer/outside/InferenceServer.ts"

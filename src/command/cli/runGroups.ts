@@ -4,7 +4,7 @@
  */
 import { dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { exists } from "../../base/config/files.ts"
+import { exists } from "../../base/files/files.ts"
 import { findRuns } from "../../run/find/find-node.ts"
 import { entryOf, type RunEntry, unplacedEntry } from "../../run/find/RunEntry.ts"
 import { derivedName, isChildName } from "../../run/identifier.ts"

@@ -1,9 +1,9 @@
 /** Defines `effect runs texts RUN`, which shows what a run that learns prompts has changed. It only reads the run's files. */
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
-import { exists, mostBytes, readRunText } from "../../base/config/files.ts"
-import { harmless, messageOf } from "../../base/config/text.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
+import { exists, mostBytes, readRunText } from "../../base/files/files.ts"
+import { harmless, messageOf } from "../../base/text/text.ts"
 import * as Layout from "../../run/Layout.ts"
 import { interval } from "../../base/statistics/intervals.ts"
 import { table } from "../../run/find/table.ts"

@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
-import { exists } from "../../base/config/files.ts"
-import { isLoopback } from "../../base/config/hostGuard.ts"
+import { exists } from "../../base/files/files.ts"
+import { isLoopback } from "../../base/trust/hostGuard.ts"
 import { runFolder } from "./findRun.ts"
 import { clusterModule } from "./worker/cluster.ts"
 import {

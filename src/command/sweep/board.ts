@@ -1,6 +1,6 @@
 /** Shows the progress of a sweep's runs, as a table on a terminal and as lines elsewhere. sweep.ts calls it. */
 import { Effect } from "effect"
-import { harmless } from "../../base/config/text.ts"
+import { harmless } from "../../base/text/text.ts"
 import { table as aligned } from "../../run/find/table.ts"
 
 /** The progress of one run of a sweep. */

@@ -2,7 +2,7 @@
 import { basename, dirname, join } from "node:path"
 import { Clock, Effect, FileSystem } from "effect"
 import { display, isPlain, toSnakeCase } from "../../base/config/Config.ts"
-import { exists, makeFolder, namesIn, systemMessage } from "../../base/config/files.ts"
+import { exists, makeFolder, namesIn, systemMessage } from "../../base/files/files.ts"
 import { asSaved } from "../../base/config/yaml.ts"
 import { diff } from "../../run/find/diff.ts"
 import { findRuns } from "../../run/find/find-node.ts"

@@ -5,7 +5,7 @@
 import { cp } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { Effect, type FileSystem, type Path } from "effect"
-import { exists, makeFolder, namesIn } from "../../base/config/files.ts"
+import { exists, makeFolder, namesIn } from "../../base/files/files.ts"
 import * as Layout from "../../run/Layout.ts"
 
 /** An attempt at a run of a sweep. */

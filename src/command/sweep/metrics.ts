@@ -1,5 +1,5 @@
 /** Computes and formats the results of a sweep: scores, and their interquartile mean (IQM) over the seeds. */
-import { shownLike, shownScore, shownSpread } from "../../base/config/text.ts"
+import { shownLike, shownScore, shownSpread } from "../../base/text/text.ts"
 import { table } from "../../run/find/table.ts"
 import { aggregate, aggregateCurves } from "../../base/statistics/statistics.ts"
 import type { RunResult } from "../../run/RunResult.ts"

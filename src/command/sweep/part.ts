@@ -1,6 +1,6 @@
 /** Connects the process of a sweep with the processes of its runs, through an environment variable and messages. */
 import { Clock, Context, Effect, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import type { Sink } from "../../run/record/Recorder.ts"
 
 /**

@@ -3,7 +3,7 @@
  * it.
  */
 import { Effect, FileSystem, Option } from "effect"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { toPath } from "../../run/identifier.ts"
 import { MetricAlerts } from "../cli/alerts/MetricAlerts.ts"
 import { threadsOfEach } from "../cli/flags.ts"

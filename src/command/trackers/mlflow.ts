@@ -5,8 +5,8 @@
 import { Effect, Exit, type Redacted, Schema } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import { oneLine, parsedJson } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { oneLine, parsedJson } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import {
   type ServerAnswer,
   exchange,

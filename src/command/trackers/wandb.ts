@@ -4,8 +4,8 @@
  * produces the same bytes.
  */
 import { Effect } from "effect"
-import { sha256 } from "../../base/config/sha256.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { sha256 } from "../../base/text/sha256.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { ByteWriter } from "../../base/formats/ByteWriter.ts"
 import { ProtobufMessage } from "../../base/formats/protobuf.ts"
 import { writeLogHeader, writeLogRecord } from "../../base/formats/recordLog.ts"

@@ -4,7 +4,7 @@
  * and write the files.
  */
 import { Effect, Option, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { stringify } from "yaml"
 import { type ConfigError, decode, isPlain, type Plain, toCamelCase, toSnakeCase } from "../../base/config/Config.ts"
 import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"

@@ -1,7 +1,7 @@
 /** Summarises a run for its row in the page's table. It reads the run's files; `runIndex.ts` calls it. */
 import { Effect } from "effect"
-import { sha256 } from "../../base/config/sha256.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { sha256 } from "../../base/text/sha256.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { valueOf } from "../../run/find/query.ts"
 import type { RunReader } from "../../run/RunReader.ts"
 import { finite } from "./json.ts"

@@ -4,7 +4,7 @@
  * other sites cannot send it, and other users of the machine do not know it.
  */
 import { Effect, type FileSystem, type Path, Schema } from "effect"
-import { sameKey } from "../../base/config/hostGuard.ts"
+import { sameKey } from "../../base/trust/hostGuard.ts"
 import { deleteRun } from "../../run/manage/deleteRun.ts"
 import { changeLabelsOf } from "../../run/manage/labelsFile.ts"
 import { owner } from "../../run/store/owner-node.ts"

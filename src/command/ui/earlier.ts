@@ -1,6 +1,6 @@
 /** Removes files that an earlier export copied into the folder of a site, if the new export leaves them out. */
 import { Effect, FileSystem, Path } from "effect"
-import { mostBytes, readText } from "../../base/config/files.ts"
+import { mostBytes, readText } from "../../base/files/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
 /**

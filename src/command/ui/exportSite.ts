@@ -3,7 +3,7 @@
  * the page, a JSON file for each request that the page makes to the server of `effect ui`, and copies of the runs' files.
  */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
-import { type FileError, makeFolder, systemMessage } from "../../base/config/files.ts"
+import { type FileError, makeFolder, systemMessage } from "../../base/files/files.ts"
 import * as Multirun from "../../trainer/Layout.ts"
 import { builtIn } from "../../rl/env/Envs.ts"
 import * as Layout from "../../run/Layout.ts"

@@ -1,5 +1,5 @@
 /** Reads values from JSON texts that may be incomplete, or that another program may have written with other fields. */
-import { parsedJson } from "../../base/config/text.ts"
+import { parsedJson } from "../../base/text/text.ts"
 
 /** Parses a JSON text; undefined if it is invalid, for example because a file was only half written. */
 export const parsed = (text: string | undefined): unknown => (text === undefined ? undefined : parsedJson(text))

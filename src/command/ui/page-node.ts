@@ -10,7 +10,7 @@ import { Effect, FileSystem } from "effect"
 import { framePolicy, pagePolicy, workerPolicy } from "./guard.ts"
 import { workerScript } from "./play/bundle-node.ts"
 import { mujocoLicence, mujocoModule, mujocoScript, mujocoStart } from "./play/mujoco.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 
 export interface PageFile {
   /** The file's path relative to the page's address. */

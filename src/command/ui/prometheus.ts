@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { PrometheusMetric } from "../../base/formats/prometheus.ts"
 import { meanOf } from "../../base/statistics/resampling.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import * as Layout from "../../run/Layout.ts"
 import { scoreLine } from "../../run/record/scoreLine.ts"
 import type { Confined } from "../../run/read/confined-node.ts"

@@ -11,8 +11,8 @@
  */
 import { Effect, Record } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
-import { prettyJson } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { prettyJson } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { inFolder, modelFiles } from "../../base/formats/modelFiles.ts"
 import { open } from "../../base/formats/TensorFiles.ts"
 import { type ReadableParts } from "../../base/formats/Weights.ts"

@@ -4,7 +4,7 @@ import { ConfigError, display } from "../../base/config/Config.ts"
 import { bounded, positive } from "../../base/config/fields.ts"
 import { checkJson, parseJson } from "../../base/config/jsonFile.ts"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { patternProblem } from "../../base/tokens/slowPatterns.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 import {

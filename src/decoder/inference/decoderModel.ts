@@ -1,7 +1,7 @@
 /** Makes a model for the engine from a decoder transformer: programs of several sizes that share weights and cache. */
 import { Effect, Record, type Scope } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { Backend, type BackendError, type BackendUnavailable, type Program } from "../../tensor/backend/Backend.ts"
 import { GraphError, programError } from "../../tensor/graph/GraphError.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"

@@ -2,7 +2,7 @@
 import { Cause, Deferred, Effect, Exit, Option, Queue, Schema, type Scope, Stream } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
 import { attempt } from "../../base/config/attempt.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import type {
   Embedded,

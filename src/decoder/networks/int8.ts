@@ -20,12 +20,6 @@ interface QuantisedModel {
 /**
  * Reads the weights of a model, one parameter after another, and keeps the quantised ones as bytes: their `data` becomes
  * floats anew each time it is read.
- *
- * @example
- * ```ts
- * const { decoder, weights } = yield* readInt8(directory.decoder, directory.weights.read)
- * const model = { ...directory, name: "small", decoder, weights }
- * ```
  */
 export const readInt8 = Effect.fnUntraced(function* <E>(
   config: DecoderConfig,

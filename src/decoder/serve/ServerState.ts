@@ -11,7 +11,7 @@ import { ApiError, badRequest, modelNotFound } from "./ApiError.ts"
 import { type Gate, makeGate } from "./gate.ts"
 import { oversize } from "./limits.ts"
 import { ServeMetrics } from "./serveMetrics.ts"
-import { TokenTexts } from "./tokenTexts.ts"
+import { TokenTexts } from "./answers/tokenTexts.ts"
 
 /** The state of a server. */
 export interface ServerState {

@@ -3,7 +3,7 @@
  * change the answer; harmless ones are ignored, as on other servers of the protocol.
  */
 import { Effect, Schema, SchemaIssue } from "effect"
-import { closest } from "../../base/config/closest.ts"
+import { closest } from "../../base/text/closest.ts"
 import { fraction, intBetween, naturalInt, nonNegative, positiveInt, withDefault } from "../../base/config/fields.ts"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { LogitBias, mostTopLogprobs, Penalty, RepetitionPenalty } from "../inference/Sampling.ts"

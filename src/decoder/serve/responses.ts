@@ -3,7 +3,7 @@ import { Effect, Stream } from "effect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { EngineError } from "../inference/Engine.ts"
 import { type ApiError, errorBody, fromEngine, internalError } from "./ApiError.ts"
-import type { ChoiceEvent } from "./choices.ts"
+import type { ChoiceEvent } from "./answers/choices.ts"
 
 /** Makes a response whose body is JSON. */
 export const json = (value: unknown, status = 200): HttpServerResponse.HttpServerResponse =>

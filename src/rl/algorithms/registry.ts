@@ -3,7 +3,7 @@
  * made in code.
  */
 import { Effect, type Schema } from "effect"
-import { choiceHint } from "../../base/config/closest.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import { ConfigError, type Plain } from "../../base/config/Config.ts"
 import * as Bc from "./demonstrations/Bc.ts"
 import * as Dagger from "./demonstrations/Dagger.ts"

@@ -33,7 +33,7 @@
  * ```
  */
 import { Cause, Effect, type Scope } from "effect"
-import { messageOf, oneLine } from "../../base/config/text.ts"
+import { messageOf, oneLine } from "../../base/text/text.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { actionReader } from "./Batch.ts"
 import { type ActionOf, type Env, rowSpaceOf } from "./Env.ts"

@@ -21,7 +21,7 @@
  * ```
  */
 import { type Effect, Predicate, type Scope } from "effect"
-import { closest } from "../../base/config/closest.ts"
+import { closest } from "../../base/text/closest.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { AsyncBatchEnv, BatchEnv, EnvBatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "../../base/EnvError.ts"

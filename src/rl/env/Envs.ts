@@ -9,7 +9,7 @@
  * Envs.byId("CartPol") // throws: unknown env "CartPol"; did you mean "CartPole-v1"?
  * ```
  */
-import { closest } from "../../base/config/closest.ts"
+import { closest } from "../../base/text/closest.ts"
 import * as Acrobot from "./classic/Acrobot.ts"
 import * as CartPole from "./classic/CartPole.ts"
 import * as MountainCar from "./classic/MountainCar.ts"

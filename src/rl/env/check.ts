@@ -11,7 +11,7 @@
  * ```
  */
 import { display } from "../../base/config/Config.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { type Stream, stream } from "../../base/rng/Rng.ts"
 import * as Batch from "./Batch.ts"
 import type { BatchEnv } from "./BatchEnv.ts"

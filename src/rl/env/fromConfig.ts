@@ -5,8 +5,8 @@
  */
 import { Effect } from "effect"
 import * as Schema from "effect/Schema"
-import { messageOf, shortened } from "../../base/config/text.ts"
-import { choiceHint } from "../../base/config/closest.ts"
+import { messageOf, shortened } from "../../base/text/text.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import {
   ConfigError,
   decode,

@@ -2,7 +2,7 @@
  * Writes the comment at the top of a policy's header (`policyHeader.ts`). Names of envs, algorithms and parts of observations
  * come from files that anybody may have written, so no character of theirs may end a comment or a string.
  */
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { partsOf, type ActionSpace } from "../env/Space.ts"
 import type { PolicyAbout } from "../policy/about.ts"
 

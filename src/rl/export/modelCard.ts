@@ -1,6 +1,6 @@
 /** Makes the model card of a trained policy, the README of its repository, as the Hugging Face hub reads it. */
 import { stringify } from "yaml"
-import { fenced, markdownCode, markdownText } from "../../base/config/text.ts"
+import { fenced, markdownCode, markdownText } from "../../base/text/text.ts"
 import { writerOf } from "../env/internal/values.ts"
 import { display, sample, type Space, sizeOf, type SpaceValue } from "../env/Space.ts"
 import * as Rng from "../../base/rng/Rng.ts"

@@ -2,7 +2,7 @@
  * Writes drawings as PDF files of one page, with lines and texts that stay sharp at every size. Texts are in Helvetica,
  * which every reader of PDF has; a letter that it lacks becomes a question mark. The same drawing gives the same bytes.
  */
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import type { PlotDrawing, PlotPoint, PlotShape } from "./drawing.ts"
 
 /** Returns the bytes of a PDF file with a drawing. A pixel of the screen is three quarters of a point. */

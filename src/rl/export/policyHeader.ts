@@ -15,7 +15,7 @@
  */
 import { Effect, type Scope } from "effect"
 import { display } from "../../base/config/Config.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import * as Wasm from "../../tensor/backend/wasm.ts"
 import { type ProgramInC, programInC } from "../../tensor/c/program.ts"

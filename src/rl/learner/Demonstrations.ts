@@ -13,8 +13,8 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
-import { oneLine } from "../../base/config/text.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
+import { oneLine } from "../../base/text/text.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { forbiddenIn } from "../env/internal/rows.ts"
 import { isWhole, sizeOf } from "../env/Space.ts"

@@ -1,7 +1,7 @@
 /** Applies losses of the user's own, which replace those of algorithms, and checks their results. */
 import { Predicate } from "effect"
 import { display } from "../../base/config/Config.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { shapeText } from "../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"

@@ -14,8 +14,8 @@
  */
 import { Effect, type FileSystem, type Path, type Scope, Semaphore } from "effect"
 import { Backend, type BackendError, type BackendUnavailable, type Program } from "../../tensor/backend/Backend.ts"
-import { mostBytes, namesIn, readBytes, statOf } from "../../base/config/files.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { mostBytes, namesIn, readBytes, statOf } from "../../base/files/files.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { emptyMaskProblem } from "../env/internal/rows.ts"
 import { writerOf } from "../env/internal/values.ts"
 import { type ActionSpace, box, choicesOf, multiBinary, type Space, sizeOf, type SpaceValue } from "../env/Space.ts"

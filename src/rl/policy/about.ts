@@ -1,6 +1,6 @@
 /** Describes a policy in the metadata of its ONNX file: the env and the spaces, so that it can act without the env. */
 import * as Schema from "effect/Schema"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { type ActionSpace, Json, type Space } from "../env/Space.ts"
 
 const isAction = (space: Space): space is ActionSpace => space._tag !== "Dict" && space._tag !== "Tuple"

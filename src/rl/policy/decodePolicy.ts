@@ -1,6 +1,6 @@
 /** Reads policies from the bytes of ONNX files, which may come from anybody. */
 import { Effect } from "effect"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { masked, type RowSpace, sizeOf } from "../env/Space.ts"
 import { type Embedded, readEmbedded } from "../../tensor/graph/onnx/embedded.ts"
 import { sizeOf as elements, type Tensor } from "../../tensor/graph/Tensor.ts"

@@ -10,9 +10,9 @@
  * ```
  */
 import { Schema } from "effect"
-import { closest } from "../../base/config/closest.ts"
+import { closest } from "../../base/text/closest.ts"
 import { ConfigError, isPlain, toCamelCase } from "../../base/config/Config.ts"
-import { shortened } from "../../base/config/text.ts"
+import { shortened } from "../../base/text/text.ts"
 import { parseYaml } from "../../base/config/yaml.ts"
 import { bodies } from "../env/Envs.ts"
 import { texts } from "./texts.ts"

@@ -1,7 +1,7 @@
 /** Runs the loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
 import { Effect } from "effect"
 import type { WorkerError } from "../../spread/workers/WorkerError.ts"
-import { oneLine } from "../../base/config/text.ts"
+import { oneLine } from "../../base/text/text.ts"
 import { capabilitiesOf, crossed, type LearnerError } from "../learner/Learner.ts"
 import { Averages } from "../learner/Averages.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"

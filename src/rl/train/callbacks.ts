@@ -1,6 +1,6 @@
 /** Runs the callbacks of a training, and applies what they ask for. The loop in `Trainer.ts` calls it. */
 import { Cause, Effect } from "effect"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { LearningError, type Metrics } from "../learner/Learner.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"

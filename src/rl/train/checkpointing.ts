@@ -1,7 +1,7 @@
 /** Saves a training (weights, learner, envs, counters) as a checkpoint in the run's folder. `resume.ts` restores it. */
 import { Effect, Record } from "effect"
 import { ConfigError, isPlain } from "../../base/config/Config.ts"
-import { tidyFolder } from "../../base/config/files.ts"
+import { tidyFolder } from "../../base/files/files.ts"
 import { parseYaml } from "../../base/config/yaml.ts"
 import type { Snapshot } from "../env/BatchEnv.ts"
 import * as safetensors from "../../base/formats/safetensors.ts"

@@ -18,7 +18,7 @@ import {
   sourceOf,
   display,
 } from "../../base/config/Config.ts"
-import { tidyFolder } from "../../base/config/files.ts"
+import { tidyFolder } from "../../base/files/files.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { builtIn, envConfigOf } from "../env/Envs.ts"
 import { fromConfig, expandedConfig } from "../env/fromConfig.ts"

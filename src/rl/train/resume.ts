@@ -4,7 +4,7 @@
  */
 import { Effect, Record } from "effect"
 import { isPlain, type Plain, snakeCase } from "../../base/config/Config.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { rowSpaceOf } from "../env/Env.ts"
 import { shapeOf } from "../env/Space.ts"
 import * as safetensors from "../../base/formats/safetensors.ts"

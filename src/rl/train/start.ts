@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../base/config/Config.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
 import * as safetensors from "../../base/formats/safetensors.ts"
 import type { LearningError } from "../learner/Learner.ts"

@@ -6,7 +6,7 @@
  *
  * Like `filter.ts`, this module has only plain functions, so that the page can load it.
  */
-import { closest } from "../../base/config/closest.ts"
+import { closest } from "../../base/text/closest.ts"
 import { snakeCase } from "../../base/config/plain.ts"
 import { leaves } from "./diff.ts"
 import type { RunEntry } from "./RunEntry.ts"

@@ -1,6 +1,6 @@
 /** Collects all facts about one run from its files, and formats them as text. `effect runs show` calls it. */
 import { Effect } from "effect"
-import { jsonValue } from "../../base/config/text.ts"
+import { jsonValue } from "../../base/text/text.ts"
 import { attempt } from "../read/attempt.ts"
 import * as Layout from "../Layout.ts"
 import { leaves } from "./diff.ts"

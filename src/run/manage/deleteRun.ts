@@ -1,6 +1,6 @@
 /** Deletes the folder of a run. */
 import { Effect, FileSystem, Path } from "effect"
-import type { PlatformFailure } from "../../base/config/files.ts"
+import type { PlatformFailure } from "../../base/files/files.ts"
 import { entryOf } from "../find/RunEntry.ts"
 import * as Layout from "../Layout.ts"
 import { holdLock, type Owner, refuseHeld } from "../store/lock.ts"

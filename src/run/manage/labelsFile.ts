@@ -1,8 +1,8 @@
 /** Reads and writes `labels.json` in the folder of a run. */
 import { Effect, FileSystem, Option, Path, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
-import { type PlatformFailure, readText } from "../../base/config/files.ts"
-import { prettyJson } from "../../base/config/text.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
+import { type PlatformFailure, readText } from "../../base/files/files.ts"
+import { prettyJson } from "../../base/text/text.ts"
 import * as Layout from "../Layout.ts"
 import { RunStoreError, runStoreError } from "../store/RunStoreError.ts"
 import {

@@ -1,4 +1,4 @@
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 
 /** Calls `body`, such as a parser of a run's file. Returns its value or, if it throws, the message as one line. */
 export const attempt = <A>(body: () => A): { readonly value: A } | { readonly problem: string } => {

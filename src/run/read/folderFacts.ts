@@ -1,8 +1,8 @@
 /** Reads facts about a run from the files in its folder. Each file is read only once, when it is first needed. */
 import { Effect } from "effect"
 import { isPlain } from "../../base/config/plain.ts"
-import { jsonValue } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { jsonValue } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import type { RunEntry } from "../find/RunEntry.ts"
 import * as Layout from "../Layout.ts"
 import { mostLabelBytes, type RunLabels } from "../manage/labels.ts"

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { RunStoreError } from "../store/RunStoreError.ts"
-import { mostBytes, textOfRunFile } from "../../base/config/files.ts"
+import { mostBytes, textOfRunFile } from "../../base/files/files.ts"
 import * as Layout from "../Layout.ts"
 import type { Part } from "../store/FileTree.ts"
 import { nameOfHolder } from "../store/objects/lease.ts"

@@ -1,6 +1,6 @@
 /** Reads the validations of a run. Each score file is read only once, when it is first needed. */
 import { Effect } from "effect"
-import { jsonValue } from "../../base/config/text.ts"
+import { jsonValue } from "../../base/text/text.ts"
 import { dataAt, numberAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"
 import type { ScoreLine } from "../record/scoreLine.ts"

@@ -1,7 +1,7 @@
 /** Buffers appends to a file. The sinks (receivers of a run's events) for scores, logs and metrics write through it. */
 import { Clock, Effect } from "effect"
 import * as Stream from "effect/Stream"
-import { joined } from "../../base/config/bytes.ts"
+import { joined } from "../../base/text/bytes.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
 import type { Sink } from "./Recorder.ts"
 import type { RunEvent, RunStarted } from "./RunEvent.ts"

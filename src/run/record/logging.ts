@@ -4,7 +4,7 @@
  */
 import { Cause, Effect, Latch, Logger, LogLevel as Levels, References } from "effect"
 import { display } from "../../base/config/Config.ts"
-import { oneLine } from "../../base/config/text.ts"
+import { oneLine } from "../../base/text/text.ts"
 import { effectLevels, type LogLevel } from "./logLevel.ts"
 import type { Recording } from "./Recorder.ts"
 import type { RunEvent } from "./RunEvent.ts"

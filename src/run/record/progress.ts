@@ -1,6 +1,6 @@
 /** The sink (a receiver of a run's events) that shows the progress on the terminal. `Node.recorder` adds it. */
 import { Clock, Effect } from "effect"
-import { harmless, roundedSpeed, shownScore } from "../../base/config/text.ts"
+import { harmless, roundedSpeed, shownScore } from "../../base/text/text.ts"
 import { includes } from "./logLevel.ts"
 import { silent, type Sink } from "./Recorder.ts"
 import { levelOf, lineOfWarning } from "./runLog.ts"

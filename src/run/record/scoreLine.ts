@@ -4,7 +4,7 @@
  * page reads thousands of files with it before it shows anything.
  */
 import { isPlain } from "../../base/config/plain.ts"
-import { parsedJson } from "../../base/config/text.ts"
+import { parsedJson } from "../../base/text/text.ts"
 
 export interface ScoreLine {
   /** Whether the line describes an episode or a step. */

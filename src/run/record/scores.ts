@@ -10,7 +10,7 @@ import type { EpisodeEnded, RunStarted, ValidationEnded } from "./RunEvent.ts"
 import { stepScores } from "./stepScores.ts"
 import { timestamp } from "./timestamp.ts"
 import * as Layout from "../Layout.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 
 /** The sink for scores: one line per step for language-model agents, and one line per episode for other runs. */
 export const scores: Sink = (run, about) =>

@@ -6,7 +6,7 @@ import type { RunFiles } from "../store/RunFiles.ts"
 import type { Sink } from "./Recorder.ts"
 import type { RunEvent, StepScored } from "./RunEvent.ts"
 import { timestamp } from "./timestamp.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 
 /**
  * A line of an agent's `scores.jsonl`. If the setting `verboseScoreLogging` is off, the keys from `observation` to

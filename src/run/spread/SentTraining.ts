@@ -6,8 +6,8 @@
 import { Effect } from "effect"
 import * as Schema from "effect/Schema"
 import { isPlain, isSecret, type Override, type Plain, toSnakeCase, variableIn } from "../../base/config/Config.ts"
-import { sha256 } from "../../base/config/sha256.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { sha256 } from "../../base/text/sha256.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { asSaved } from "../../base/config/yaml.ts"
 import { SentFile } from "../../spread/cluster/sent/SentFile.ts"
 

@@ -5,7 +5,7 @@
 import { Context, Deferred, Effect, Exit, type FileSystem, type Scope } from "effect"
 import * as Schema from "effect/Schema"
 import { WorkerError } from "../../spread/workers/WorkerError.ts"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import type { Handler } from "../../spread/cluster/Dispatcher.ts"
 import { keptOpen } from "../../spread/cluster/opened.ts"
 import type { Plain } from "../../base/config/Config.ts"

@@ -9,11 +9,11 @@
 import { type Context, Effect, Path, type PlatformError, Scope } from "effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Stream from "effect/Stream"
-import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../base/config/files.ts"
+import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../base/files/files.ts"
 import { blocksOf } from "./blocks.ts"
 import { type RefusedLinks, refuseLinkOnPath } from "./links.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 
 /**
  * The content of a file: bytes, or parts that are made while they are written. The writer asks for the next part only

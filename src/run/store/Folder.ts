@@ -15,7 +15,7 @@
  */
 import { Effect } from "effect"
 import * as Stream from "effect/Stream"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { bytesOf, type Contents, type FileTree, shownBelow } from "./FileTree.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 

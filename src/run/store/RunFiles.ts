@@ -1,6 +1,6 @@
 /** The files of one run. It hashes the growing files (scores, logs …), so that a resume can check them. */
 import { Effect } from "effect"
-import { shownPath } from "../../base/config/files.ts"
+import { shownPath } from "../../base/files/files.ts"
 import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
 import { config, growingFolders, growingLogs, locate, type Places } from "../Layout.ts"

@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { codeOf, type PlatformFailure, shownPath, systemMessage } from "../../base/config/files.ts"
+import { codeOf, type PlatformFailure, shownPath, systemMessage } from "../../base/files/files.ts"
 
 /**
  * Reports a file, a folder or an object of a run that could not be written, read or found, or that another process holds.

@@ -2,9 +2,9 @@
 import { Effect } from "effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { sha256, Sha256 } from "../../base/config/sha256.ts"
+import { sha256, Sha256 } from "../../base/text/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 
 /** The sizes of a run's growing files at some moment, and the digests of their content then, both by path. */
 export const Appended = Schema.Struct({

@@ -8,7 +8,7 @@
  */
 import { Effect, Path } from "effect"
 import * as FileSystem from "effect/FileSystem"
-import { mostBytes, namesIn, readText, statOf } from "../../base/config/files.ts"
+import { mostBytes, namesIn, readText, statOf } from "../../base/files/files.ts"
 import { fromPath } from "../identifier.ts"
 import type { Owner } from "./lock.ts"
 import { runStoreError } from "./RunStoreError.ts"

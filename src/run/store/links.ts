@@ -5,7 +5,7 @@
  */
 import { Effect, Path, type PlatformError } from "effect"
 import * as FileSystem from "effect/FileSystem"
-import { FileError } from "../../base/config/files.ts"
+import { FileError } from "../../base/files/files.ts"
 import * as Layout from "../Layout.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 

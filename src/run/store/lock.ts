@@ -1,7 +1,7 @@
 /** Holds the lock file of a run (`run.lock`) or sweep (`sweep.lock`), so that only one process writes its folder. */
 import { Effect, type PlatformError } from "effect"
 import * as FileSystem from "effect/FileSystem"
-import { type FileError, mostBytes, readText } from "../../base/config/files.ts"
+import { type FileError, mostBytes, readText } from "../../base/files/files.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /** The process that writes a run, and how to tell whether another process is alive. */

@@ -5,7 +5,7 @@
  */
 import { Effect, Schema } from "effect"
 import { WorkerError } from "../workers/WorkerError.ts"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import * as SqlClient from "effect/sql/SqlClient"
 import { prepareFailures } from "./failures.ts"
 

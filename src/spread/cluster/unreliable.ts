@@ -10,7 +10,7 @@
  */
 import { Effect, Layer, Schema } from "effect"
 import { WorkerError } from "../workers/WorkerError.ts"
-import { parsedJson } from "../../base/config/text.ts"
+import { parsedJson } from "../../base/text/text.ts"
 import * as Rng from "../../base/rng/Rng.ts"
 import { Answer, answer, Dispatcher, encodePayload, type Handler, type Job, settle } from "./Dispatcher.ts"
 

@@ -5,7 +5,7 @@
 import { Clock, Context, Effect, Exit, Redacted, Scope, Semaphore } from "effect"
 import { type EnvError, invalid } from "../../base/EnvError.ts"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { jsonValue, messageOf } from "../../base/config/text.ts"
+import { jsonValue, messageOf } from "../../base/text/text.ts"
 import { variable } from "../../base/config/variables.ts"
 import { permit, type Untrusted } from "../../base/trust/Trust.ts"
 import { within } from "../programs/timeLimit.ts"

@@ -1,9 +1,9 @@
 /** Connects to servers of OpenEnv by the WebSockets and the HTTP client of Node. */
 import { WebSocket } from "@effect/platform-node/NodeWS"
 import { Effect, Redacted, type Scope } from "effect"
-import { joined } from "../../base/config/bytes.ts"
-import { innermostCause, messageOf } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { joined } from "../../base/text/bytes.ts"
+import { innermostCause, messageOf } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { quoted } from "./messages.ts"
 import { type AskServer, type OpenEnvAddress, type OpenEnvTransport, overTransport } from "./OpenEnvServers.ts"
 

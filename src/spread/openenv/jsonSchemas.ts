@@ -3,7 +3,7 @@
  * keywords that such Schemas have; the server itself checks everything else.
  */
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { jsonOf, shortened } from "../../base/config/text.ts"
+import { jsonOf, shortened } from "../../base/text/text.ts"
 
 /** The depth of references and alternatives after which a Schema is not read further. */
 const deepest = 32

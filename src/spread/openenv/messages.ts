@@ -5,7 +5,7 @@
 import { Option } from "effect"
 import * as Schema from "effect/Schema"
 import { isPlain, type Plain } from "../../base/config/plain.ts"
-import { jsonOf, jsonValue, messageOf, oneLine, shortened, visible } from "../../base/config/text.ts"
+import { jsonOf, jsonValue, messageOf, oneLine, shortened, visible } from "../../base/text/text.ts"
 
 /** The result of a reset or a step. */
 export interface Observed {

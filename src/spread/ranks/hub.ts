@@ -12,7 +12,7 @@
  */
 import { Clock, Deferred, Duration, Effect, Record } from "effect"
 import { WorkerError } from "../workers/WorkerError.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import type { BackendError, Program } from "../../tensor/backend/Backend.ts"
 import { sizeOf } from "../../tensor/graph/Tensor.ts"
 import { type Channel, kinds } from "./Channel.ts"

@@ -2,7 +2,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Context, Effect, Layer, References, Schema } from "effect"
 import { isLost } from "../workers/WorkerError.ts"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { Backend, BackendUnavailable } from "../../tensor/backend/Backend.ts"
 import { backend } from "../../tensor/backend/named-node.ts"
 import { backendNames } from "../../tensor/backend/names.ts"

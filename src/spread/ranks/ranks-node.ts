@@ -11,9 +11,9 @@
  */
 import { Clock, Effect, Layer, Schema, type Scope } from "effect"
 import { type WorkerError, isLost } from "../workers/WorkerError.ts"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { startChild } from "../workers/process-node.ts"
-import { programBeside } from "../../base/config/programBeside.ts"
+import { programBeside } from "../../base/files/programBeside.ts"
 import { makeHub } from "./hub.ts"
 import { alone } from "./Ranks.ts"
 import { SliceTask } from "./SliceTask.ts"

@@ -4,8 +4,8 @@
  */
 import { Effect, type Scope } from "effect"
 import { WorkerError, isLost } from "../workers/WorkerError.ts"
-import { messageOf } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { messageOf } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import type { Backend, BackendUnavailable } from "../../tensor/backend/Backend.ts"
 import { type Channel, kinds } from "./Channel.ts"
 import { computeHere } from "./Ranks.ts"

@@ -2,7 +2,7 @@
  * Encodes a program's graph as bytes, so that another process compiles the same program without the code that made it.
  */
 import { Record, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../../tensor/graph/encoded.ts"
 import type { TensorData } from "../../tensor/graph/Tensor.ts"

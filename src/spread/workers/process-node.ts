@@ -9,8 +9,8 @@ import type { Readable, Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Option, Schema, type Scope } from "effect"
 import { WorkerError } from "./WorkerError.ts"
-import { jsonText } from "../../base/config/jsonText.ts"
-import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
+import { compileCacheVariable } from "../../base/files/compile-cache-node.ts"
 import { makeWorkerLog } from "./start-node.ts"
 
 /** The message that a rank's process writes to its standard output when it cannot work. */

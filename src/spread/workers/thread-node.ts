@@ -3,8 +3,8 @@ import { Worker } from "node:worker_threads"
 import { Deferred, Effect, type Scope } from "effect"
 import type * as NodeWorker from "@effect/platform-node/NodeWorker"
 import { WorkerError } from "./WorkerError.ts"
-import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { compileCacheVariable } from "../../base/files/compile-cache-node.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { makeWorkerLog } from "./start-node.ts"
 
 export interface ThreadOptions {

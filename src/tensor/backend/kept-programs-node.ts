@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { deserialize, serialize } from "node:v8"
 import { isOwnFile } from "../../../bin/userCache.js"
 import type { CompiledModule } from "../graph/wasm/compile.ts"
-import { compileCache, type CompileCache } from "../../base/config/compile-cache-node.ts"
+import { compileCache, type CompileCache } from "../../base/files/compile-cache-node.ts"
 import type { KeptPrograms } from "./wasmModules.ts"
 
 const digestOf = (content: string | Uint8Array): Buffer => createHash("sha256").update(content).digest()

@@ -1,6 +1,6 @@
 /** Defines what `background-node.ts` sends to the process that compiles a program, `machine-code-node.ts`, and its answer. */
 import * as Schema from "effect/Schema"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 
 const Place = Schema.Struct({
   dtype: Schema.Literals(["f32", "i32", "i8", "bool"]),

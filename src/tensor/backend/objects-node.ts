@@ -18,7 +18,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { cacheIn, isOwnFile, privateFolder, userCaches } from "../../../bin/userCache.js"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import type { BackendUnavailable } from "./Backend.ts"
 import { type CCompiler, compileFile, type CompilerLimits, unavailable } from "./compiler-node.ts"
 

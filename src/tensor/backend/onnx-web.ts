@@ -15,7 +15,7 @@
  */
 import { Effect, Layer, Record, type Scope, Semaphore } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { GraphError, programError } from "../graph/GraphError.ts"
 import { emit, feedInput, iterationsOutput, resultOutput, stateInput, stateOutput } from "../graph/onnx/emit.ts"
 import { input, neg } from "../graph/ops.ts"

@@ -8,7 +8,7 @@ import { cpus } from "node:os"
 import { join } from "node:path"
 import { isMainThread } from "node:worker_threads"
 import { isOwnFile } from "../../../bin/userCache.js"
-import { compileCache } from "../../base/config/compile-cache-node.ts"
+import { compileCache } from "../../base/files/compile-cache-node.ts"
 
 /** Stores whether the check has passed. */
 export interface PassedCheck {

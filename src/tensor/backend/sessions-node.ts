@@ -4,7 +4,7 @@
  */
 import { Record } from "effect"
 import type { Tensor as OrtTensor } from "onnxruntime-common"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { programError } from "../graph/GraphError.ts"
 import {
   emit,

@@ -1,7 +1,7 @@
 /** Starts threads of Node that help to compute large programs of the backend `wasm`. `named-node.ts` uses it. */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { helpExport } from "../graph/wasm/slices.ts"
 import type { Threads } from "./wasm.ts"
 import type { SharedModule } from "./wasmModules.ts"

@@ -3,7 +3,7 @@
  */
 import { Deferred, Effect, Layer, Record } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
-import { exactText } from "../../base/config/text.ts"
+import { exactText } from "../../base/text/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { changing, type ProgramSpec } from "../graph/Program.ts"
 import { descriptionOf } from "../graph/descriptionOf.ts"

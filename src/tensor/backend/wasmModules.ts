@@ -1,6 +1,6 @@
 /** Compiles and instantiates WebAssembly modules in Node, browsers and edge workers. The `wasm` backend uses it. */
 import { type Effect, Record } from "effect"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import type { Segment } from "../wasm/encode.ts"

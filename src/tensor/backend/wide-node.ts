@@ -8,7 +8,7 @@ import { Config, Effect } from "effect"
 import { BackendUnavailable } from "./Backend.ts"
 import { differenceBetween } from "./widthCheck.ts"
 import { type ModuleCompiler, plainModules } from "./wasmModules.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { besideCompiled, never, type PassedCheck } from "./passed-check-node.ts"
 
 /**

@@ -2,8 +2,8 @@
  * Describes programs by a text that serves as a key, so that a compiled form of equal programs can be found again.
  * `tensor/backend/wasm.ts` uses it.
  */
-import { Sha256 } from "../../base/config/sha256.ts"
-import { exactText } from "../../base/config/text.ts"
+import { Sha256 } from "../../base/text/sha256.ts"
+import { exactText } from "../../base/text/text.ts"
 import type { ProgramSpec } from "./Program.ts"
 import { type Tensor, type TensorData, topologicalOrder } from "./Tensor.ts"
 import { rootsOf } from "./validate.ts"

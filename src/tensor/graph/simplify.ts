@@ -1,6 +1,6 @@
 /** Rewrites programs to fewer ops before they are compiled, by the rules in `simplify/`. */
 import { Record } from "effect"
-import { exactText } from "../../base/config/text.ts"
+import { exactText } from "../../base/text/text.ts"
 import { evaluate } from "./evaluate.ts"
 import { constant } from "./ops.ts"
 import { make, sameShape } from "./ops/core.ts"

@@ -2,7 +2,7 @@
  * Reads the code of modules that `tensor/wasm/encode.ts` has made, as trees (`code.ts`). It knows the instructions of
  * `tensor/wasm/instructions.ts`, in the forms that it makes, and throws at any other.
  */
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import type { ValueType } from "../wasm/encode.ts"
 import { type DecodedFunction, type DecodedModule, some, type Step, type Value } from "./code.ts"
 import {

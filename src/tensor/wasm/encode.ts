@@ -6,7 +6,7 @@
  * Code is a tree of bytes (`WasmCode`), so that expressions are composed without copying, and flattened once at the
  * end.
  */
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { ByteWriter } from "../../base/formats/ByteWriter.ts"
 
 export type ValueType = "i32" | "i64" | "f32" | "f64" | "v128"

@@ -12,7 +12,7 @@
  */
 import { Effect } from "effect"
 import type { Sample } from "../../agents/episode/samples/Sample.ts"
-import { shortened } from "../../base/config/text.ts"
+import { shortened } from "../../base/text/text.ts"
 import { decodeExperts, type RoutedExperts } from "../../base/formats/routedExperts.ts"
 import { TrainerError } from "../TrainerError.ts"
 import { expertsProblem, type ReplayedExperts } from "./routerReplay.ts"

@@ -3,7 +3,7 @@
  * safetensors file whose metadata lists the samples of each run.
  */
 import { Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import { arrayNames, type MicroBatch } from "./MicroBatch.ts"

@@ -14,12 +14,12 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { naturalInt, positiveInt } from "../../base/config/fields.ts"
-import { sha256 } from "../../base/config/sha256.ts"
-import { oneLine, prettyJson } from "../../base/config/text.ts"
+import { sha256 } from "../../base/text/sha256.ts"
+import { oneLine, prettyJson } from "../../base/text/text.ts"
 import { attempt } from "../../base/config/attempt.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import * as Layout from "../Layout.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"

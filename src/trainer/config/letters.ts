@@ -1,6 +1,6 @@
 /** Checks whether the alphabet of a model from scratch has all characters of the run's tasks and of their answers. */
 import { Effect } from "effect"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import { DatasetError, type TaskSet } from "../../agents/task/TaskSet.ts"
 import type { MultiRunConfig } from "./MultiRunConfig.ts"

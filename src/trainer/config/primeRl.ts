@@ -4,7 +4,7 @@
  * left out with a note. Keys of ours may stand beside them, such as a section `[train_dataset]`.
  */
 import { Effect } from "effect"
-import { closest } from "../../base/config/closest.ts"
+import { closest } from "../../base/text/closest.ts"
 import { camelCase, ConfigError, convertPath, isPlain, type Plain } from "../../base/config/Config.ts"
 import { setIn } from "../../base/config/plain.ts"
 import type { YamlDocument } from "../../base/config/yaml.ts"

@@ -3,7 +3,7 @@
  * names the file, the line and the key: `conf.yaml:31: runs.letters.optimiser.lr: expected …`.
  */
 import { Effect, Path, Record, Schema } from "effect"
-import { choiceHint } from "../../base/config/closest.ts"
+import { choiceHint } from "../../base/text/closest.ts"
 import {
   checkAll,
   ConfigError,

@@ -1,6 +1,6 @@
 /** Turns the cause of an orchestrator's failure into an error and a message. */
 import { Cause, Option } from "effect"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 
 /** Returns the error of a failure. A defect becomes an error that has only a message. */
 export const errorOf = (cause: Cause.Cause<{ readonly message: string }>): { readonly message: string } =>

@@ -1,6 +1,6 @@
 /** Starts an orchestrator in this process for each run that is trained, and stops it when the run leaves. */
 import { Effect, References, type Scope } from "effect"
-import { isMachineFault } from "../../base/config/files.ts"
+import { isMachineFault } from "../../base/files/files.ts"
 import type { LmService } from "../../agents/lm/Lm.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import { onlyKnown } from "../../base/trust/Trust.ts"

@@ -10,7 +10,7 @@
  * ```
  */
 import { Cause, Deferred, Effect, Fiber, FileSystem, Path, References, type Scope } from "effect"
-import { isMachineFault } from "../../base/config/files.ts"
+import { isMachineFault } from "../../base/files/files.ts"
 import type * as LmDirectory from "../../decoder/huggingFace/LmDirectory.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import type { LmError } from "../../agents/lm/LmError.ts"

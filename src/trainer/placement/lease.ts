@@ -10,7 +10,7 @@
  * ```
  */
 import { Clock, Duration, Effect, type Scope } from "effect"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import type { Store } from "../store/Store.ts"
 import type { TrainerError } from "../TrainerError.ts"
 

@@ -1,6 +1,6 @@
 /** Declares the line of JSON in which the master sends a rank's process its task. */
 import { Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { positiveInt } from "../../base/config/fields.ts"
 import { backendNames } from "../../tensor/backend/names.ts"
 import { RankTask } from "./RankTask.ts"

@@ -10,7 +10,7 @@
  * ```
  */
 import { Config, Context, Effect, FileSystem, Layer, Option, Path, Schedule, Schema, type Scope } from "effect"
-import { makeFolder, systemMessage } from "../../base/config/files.ts"
+import { makeFolder, systemMessage } from "../../base/files/files.ts"
 import { positiveInt, withDefault } from "../../base/config/fields.ts"
 import * as Layout from "../Layout.ts"
 import { TrainerError } from "../TrainerError.ts"

@@ -26,10 +26,10 @@ import {
   Scope,
   Semaphore,
 } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import type { Plain } from "../../base/config/Config.ts"
-import { messageOf } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { messageOf } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import { outcomeOf } from "../../run/evaluation.ts"
 import * as life from "../../run/life.ts"

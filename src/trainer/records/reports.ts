@@ -10,10 +10,10 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
-import { oneLine, shortened } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { oneLine, shortened } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { StepScored } from "../../run/record/RunEvent.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"

@@ -1,7 +1,7 @@
 /** Implements `ReferenceThreads` with Node's worker threads, whose program is `reference-node.ts`. */
 import { Effect, Layer, Schema, type Scope } from "effect"
 import { backendNames } from "../../tensor/backend/names.ts"
-import { programBeside } from "../../base/config/programBeside.ts"
+import { programBeside } from "../../base/files/programBeside.ts"
 import { askedThread } from "../../spread/workers/asked-thread-node.ts"
 import type { Answer, Question } from "./messages.ts"
 import { ReferenceTask, type ReferenceThread, ReferenceThreads } from "./ReferenceThreads.ts"

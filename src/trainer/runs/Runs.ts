@@ -28,7 +28,7 @@ import {
   Semaphore,
   Stream,
 } from "effect"
-import { isMachineFault, makeFolder } from "../../base/config/files.ts"
+import { isMachineFault, makeFolder } from "../../base/files/files.ts"
 import { makeDiscovery } from "./Discovery.ts"
 import { type EvictedRun, evictionMessage } from "./eviction.ts"
 import { changeTogether, type RunsState, slots, unusedIndices, usedIndices } from "./changes.ts"

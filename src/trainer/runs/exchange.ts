@@ -1,8 +1,8 @@
 /** Declares the messages with which the ranks change their runs together, and sends them through the `Store`. */
 import { type Duration, Effect, Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { Progress } from "./TrainedRun.ts"
 import { ranksMissing, type Store, storeError } from "../store/Store.ts"

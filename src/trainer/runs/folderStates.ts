@@ -3,7 +3,7 @@
  * trainer's parts are notified: a run is evicted, its config is refused, or its folder vanishes.
  */
 import { Clock, Effect } from "effect"
-import { oneLine } from "../../base/config/text.ts"
+import { oneLine } from "../../base/text/text.ts"
 import * as hooks from "./hooks.ts"
 import * as Layout from "../Layout.ts"
 import type { Origin, RunFolders } from "./runFolder.ts"

@@ -9,7 +9,7 @@
  * ```
  */
 import { Effect, FileSystem, Option, Path, PlatformError } from "effect"
-import { lostLease, mostBytes, type PlatformFailure, readText } from "../../base/config/files.ts"
+import { lostLease, mostBytes, type PlatformFailure, readText } from "../../base/files/files.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"

@@ -1,7 +1,7 @@
 /** Runs the hooks of the trainer's parts. The failure of a hook becomes a message, and does not end the trainer. */
 import { Cause, Effect, Exit } from "effect"
-import { isMachineFault } from "../../base/config/files.ts"
-import { messageOf, oneLine } from "../../base/config/text.ts"
+import { isMachineFault } from "../../base/files/files.ts"
+import { messageOf, oneLine } from "../../base/text/text.ts"
 import { machineFault, retried } from "../machine.ts"
 import type { Hook, Hooks } from "./RunSlot.ts"
 import type { TrainerError } from "../TrainerError.ts"

@@ -1,7 +1,7 @@
 /** Determines where a run begins: at the checkpoint that its config names, or at the newest complete one. */
 import { Effect, Result, Schema } from "effect"
-import { systemMessage } from "../../base/config/files.ts"
-import { parsedJson, shortened } from "../../base/config/text.ts"
+import { systemMessage } from "../../base/files/files.ts"
+import { parsedJson, shortened } from "../../base/text/text.ts"
 import * as Layout from "../Layout.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { RunFolders } from "./runFolder.ts"

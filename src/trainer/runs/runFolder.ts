@@ -3,8 +3,8 @@
  * never create the run's folder: a write into a folder that has vanished fails, and leaves nothing behind.
  */
 import { type Context, Effect, FileSystem, Option, Path, type PlatformError } from "effect"
-import { mostBytes, type PlatformFailure, readText, systemMessage } from "../../base/config/files.ts"
-import { oneLine } from "../../base/config/text.ts"
+import { mostBytes, type PlatformFailure, readText, systemMessage } from "../../base/files/files.ts"
+import { oneLine } from "../../base/text/text.ts"
 import { foreignLinkIn, refuseLinkOnPath } from "../../run/store/links.ts"
 import * as Layout from "../Layout.ts"
 import { TrainerError } from "../TrainerError.ts"

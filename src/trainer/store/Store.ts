@@ -24,9 +24,9 @@ import {
   type PlatformFailure,
   readBytes,
   systemMessage,
-} from "../../base/config/files.ts"
-import { Sha256 } from "../../base/config/sha256.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+} from "../../base/files/files.ts"
+import { Sha256 } from "../../base/text/sha256.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { TrainerError } from "../TrainerError.ts"
 
 /** A point at which all ranks wait for each other. */

@@ -2,7 +2,7 @@
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
 import { Effect, Layer } from "effect"
 import { quietLogs } from "../../base/config/quietLogs.ts"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import * as redisStore from "./redisStore.ts"
 import { type Store, storeError } from "./Store.ts"
 import type { TrainerError } from "../TrainerError.ts"

@@ -1,7 +1,7 @@
 /** Connects the ranks of a trainer through a Redis server: the `Store` for several machines. */
 import { Effect, Layer, Schema } from "effect"
 import { Redis, type RedisError } from "effect/persistence/Redis"
-import { messageOf } from "../../base/config/text.ts"
+import { messageOf } from "../../base/text/text.ts"
 import { polling, type Primitives, Store, storeError, storeOf } from "./Store.ts"
 
 export interface RedisStoreOptions {

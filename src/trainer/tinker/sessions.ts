@@ -1,6 +1,6 @@
 /** Keeps the sessions of clients on disk, with their sampling sessions. */
 import { Effect, Schema } from "effect"
-import { parsedJson, prettyJson } from "../../base/config/text.ts"
+import { parsedJson, prettyJson } from "../../base/text/text.ts"
 import type { FileTree } from "../../run/store/FileTree.ts"
 import type { Session, TinkerState } from "./TinkerState.ts"
 

@@ -2,7 +2,7 @@
  * Writes tar archives in the format `ustar`, which all programs read. An archive is, for each file, its header, its bytes and
  * its padding, and then the end. Files have no times and owners, so the same files give the same archive.
  */
-import { utf8 } from "../../base/config/utf8.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 
 interface TarEntry {
   /** The name, at most 100 bytes. */

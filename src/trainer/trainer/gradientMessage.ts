@@ -1,6 +1,6 @@
 /** Encodes the gradients that a rank computed in a turn, to send them to the other ranks as a safetensors file. */
 import { Schema } from "effect"
-import { jsonText } from "../../base/config/jsonText.ts"
+import { jsonText } from "../../base/text/jsonText.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import type { RunGradient } from "./runGradients.ts"
 

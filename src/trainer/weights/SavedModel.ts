@@ -10,9 +10,9 @@
  */
 import { Effect, type FileSystem, Path } from "effect"
 import { decode, isPlain, toCamelCase } from "../../base/config/Config.ts"
-import { exists, mostBytes, readBytes, readText } from "../../base/config/files.ts"
-import { parsedJson } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { exists, mostBytes, readBytes, readText } from "../../base/files/files.ts"
+import { parsedJson } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import { readYamlText } from "../../base/config/yaml.ts"
 import { modelFiles } from "../../base/formats/modelFiles.ts"
 import * as Adapter from "../../decoder/huggingFace/Adapter.ts"

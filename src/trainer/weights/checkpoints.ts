@@ -10,8 +10,8 @@
  * ```
  */
 import { Effect, Result } from "effect"
-import { prettyJson } from "../../base/config/text.ts"
-import { utf8 } from "../../base/config/utf8.ts"
+import { prettyJson } from "../../base/text/text.ts"
+import { utf8 } from "../../base/text/utf8.ts"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import type { Contents, FileTree } from "../../run/store/FileTree.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { fieldsHash, jsonLength } from "../../../src/base/config/jsonFacts.ts"
+import { fieldsHash, jsonLength } from "../../../src/base/text/jsonFacts.ts"
 import { sameJson, SharedItems } from "../../../src/agents/gateway/SharedItems.ts"
 
 interface Item {

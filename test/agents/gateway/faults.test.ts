@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { isPlain } from "../../../src/base/config/plain.ts"
-import { parsedJson } from "../../../src/base/config/text.ts"
+import { parsedJson } from "../../../src/base/text/text.ts"
 import * as Scripted from "../../../src/agents/lm/providers/scripted.ts"
 import * as Node from "../../../src/node.ts"
 import { disk } from "../../run/store/disk.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as fc from "fast-check"
-import { closest, editDistance } from "../../../src/base/config/closest.ts"
+import { closest, editDistance } from "../../../src/base/text/closest.ts"
 import {
   applyOverrides,
   ConfigError,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { decode } from "../../../src/base/tokens/HuggingFaceTokenizer.ts"
-import { utf8 } from "../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../src/base/text/utf8.ts"
 
 const bpe = { type: "BPE", vocab: { a: 0, b: 1 }, merges: [] }
 const wordPiece = { type: "WordPiece", unk_token: "a", continuing_subword_prefix: "##", vocab: { a: 0 } }

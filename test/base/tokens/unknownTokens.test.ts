@@ -2,7 +2,7 @@ import { Tokenizer as LibraryTokenizer } from "@huggingface/tokenizers"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
-import { utf8 } from "../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../src/base/text/utf8.ts"
 import { decode } from "../../../src/base/tokens/HuggingFaceTokenizer.ts"
 
 const none = { added_tokens: [], normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null }

@@ -1,7 +1,7 @@
 /** Tests that what was learned from data or from an expert is played from the run's folder alone, without the program. */
 import { rmSync } from "node:fs"
 import { assert, describe, it } from "vitest"
-import { shownScore } from "../../../src/base/config/text.ts"
+import { shownScore } from "../../../src/base/text/text.ts"
 import { effect, resultOf, withFolder, write } from "./effect.ts"
 
 const algorithms: Readonly<Record<string, string>> = {

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { type Child, RunCommand } from "../../../src/command/sweep/child.ts"
 import type { Handler } from "../../../src/spread/cluster/Dispatcher.ts"
 import { toSnakeCase } from "../../../src/base/config/Config.ts"
-import { prettyJson } from "../../../src/base/config/text.ts"
+import { prettyJson } from "../../../src/base/text/text.ts"
 
 const result = {
   steps: 8,

@@ -4,8 +4,8 @@ import { LmRequest } from "../../../src/agents/lm/Chat.ts"
 import { AnswerPiece, completionOf, gather, OpenAiAnswer, Whole } from "../../../src/agents/lm/providers/openAiWire.ts"
 import { encodeExperts } from "../../../src/base/formats/routedExperts.ts"
 import type { Generated } from "../../../src/decoder/inference/Engine.ts"
-import { ChatChunks, type ChatQuestion, chatAnswer } from "../../../src/decoder/serve/chatAnswer.ts"
-import { TokenTexts } from "../../../src/decoder/serve/tokenTexts.ts"
+import { ChatChunks, type ChatQuestion, chatAnswer } from "../../../src/decoder/serve/answers/chatAnswer.ts"
+import { TokenTexts } from "../../../src/decoder/serve/answers/tokenTexts.ts"
 
 const routedExperts = { layers: 2, perToken: 1, ids: Uint16Array.of(1, 300, 2, 0) }
 const [token, weights] = [

@@ -1,7 +1,7 @@
 /** Attacks by files and answers that are small, but that a careless parser reads for hours, or unpacks to gigabytes. */
 import { Effect } from "effect"
 import { parseYaml } from "../../../src/base/config/yaml.ts"
-import { jsonValue } from "../../../src/base/config/text.ts"
+import { jsonValue } from "../../../src/base/text/text.ts"
 import { fieldsOf } from "../../../src/base/formats/csv.ts"
 import { readTomlText } from "../../../src/base/formats/toml.ts"
 import { decode } from "../../../src/base/formats/torch/torch.ts"

@@ -1,6 +1,6 @@
 /** Attacks by the tokenizer and the chat template of a model from somebody else: both compute, with each prompt of a server. */
 import { Effect } from "effect"
-import { utf8 } from "../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../src/base/text/utf8.ts"
 import { make } from "../../../src/base/tokens/ChatTemplate.ts"
 import { decode } from "../../../src/base/tokens/HuggingFaceTokenizer.ts"
 import { must } from "../Proof.ts"

@@ -7,7 +7,7 @@ import { decodeModelConfig } from "../../../src/decoder/huggingFace/ModelConfig.
 import { open } from "../../../src/base/formats/TensorFiles.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { dict, global, op, pickle, string, tensor, tuple, zip } from "../../base/formats/torchFile.ts"
-import { utf8 } from "../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../src/base/text/utf8.ts"
 import { must } from "../Proof.ts"
 import type { Attack } from "./Attack.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fieldsOf, ProtobufMessage } from "../../../src/base/formats/protobuf.ts"
-import { utf8 } from "../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../src/base/text/utf8.ts"
 import { Backend, Policy, Reference, Space, Wasm } from "../../../src/index.ts"
 import { aboutText } from "../../../src/rl/policy/about.ts"
 import { toOnnx } from "../../../src/tensor/graph/onnx/export.ts"

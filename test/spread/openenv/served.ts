@@ -5,7 +5,7 @@ import { WebSocketServer } from "@effect/platform-node/NodeWS"
 import { Effect, type Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { isPlain, type Plain } from "../../../src/base/config/plain.ts"
-import { canonical } from "../../../src/base/config/canonical.ts"
+import { canonical } from "../../../src/base/text/canonical.ts"
 import { listen } from "../../servers/listen.ts"
 import echo from "./echo.json" with { type: "json" }
 

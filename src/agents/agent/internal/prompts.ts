@@ -1,6 +1,6 @@
 /** Reads the prompts of a config, and inserts the text of the files that they name. Agents and scorers use it. */
 import { Effect, type FileSystem, type Path } from "effect"
-import { mostBytes, readText, shownPath } from "../../../base/config/files.ts"
+import { mostBytes, readText, shownPath } from "../../../base/files/files.ts"
 import { ConfigError, type DecodeOptions, type Plain } from "../../../base/config/Config.ts"
 import { locate } from "../../../base/config/places.ts"
 

@@ -8,7 +8,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { choiceHint } from "../../../base/config/closest.ts"
+import { choiceHint } from "../../../base/text/closest.ts"
 import { ConfigError, type DecodeOptions, display, type Plain } from "../../../base/config/Config.ts"
 import { bounded, withDefault } from "../../../base/config/fields.ts"
 import * as Bm25Memory from "./Bm25Memory.ts"

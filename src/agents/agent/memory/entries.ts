@@ -1,7 +1,7 @@
 /** Makes memory entries, checks them, and converts them to lines of JSON and back. These are pure functions. */
 import { Effect, Schema } from "effect"
 import { display, isPlain } from "../../../base/config/Config.ts"
-import { messageOf, parsedJson } from "../../../base/config/text.ts"
+import { messageOf, parsedJson } from "../../../base/text/text.ts"
 import { AgentError } from "../AgentError.ts"
 import { MemoryEntry } from "./Memory.ts"
 

@@ -1,7 +1,7 @@
 /** Defines what an agent with code of its own gets, its task, and what it returns, its answer. */
 import { Effect, Schema } from "effect"
 import { display } from "../../../base/config/Config.ts"
-import { messageOf, oneLine } from "../../../base/config/text.ts"
+import { messageOf, oneLine } from "../../../base/text/text.ts"
 import { type Completion, noTokens, type ToolCall, type ToolSpec } from "../../lm/Chat.ts"
 import type { ToolResult } from "../Agent.ts"
 import { AgentError } from "../AgentError.ts"

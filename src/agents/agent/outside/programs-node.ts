@@ -1,9 +1,9 @@
 /** Runs the programs of agents as processes of this machine, each as the leader of a process group of its own. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { Effect, Exit, Layer } from "effect"
-import { joined } from "../../../base/config/bytes.ts"
-import { messageOf, oneLine } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { joined } from "../../../base/text/bytes.ts"
+import { messageOf, oneLine } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { environmentOf } from "../../../base/trust/environment.ts"
 import { killGroup } from "../../../spread/programs/group-node.ts"
 import { AgentError } from "../AgentError.ts"

@@ -1,7 +1,7 @@
 /** Encodes the task of an agent that is a program or a server, with the address of its model, and reads its answer. */
 import { Effect, Redacted } from "effect"
 import { camelCase, isPlain, toSnakeCase } from "../../../base/config/Config.ts"
-import { parsedJson } from "../../../base/config/text.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 import type { OutsideTurn } from "./OutsideAgent.ts"
 import type { OutsideSettings } from "./outsideKind.ts"
 

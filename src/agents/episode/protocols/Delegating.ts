@@ -20,7 +20,7 @@
 import { type Duration, Effect, Schema } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import { decode } from "../../../base/config/Config.ts"
-import { jsonValue, messageOf } from "../../../base/config/text.ts"
+import { jsonValue, messageOf } from "../../../base/text/text.ts"
 import * as TextEnv from "../../task/TextEnv.ts"
 import type { ToolSpec } from "../../lm/Chat.ts"
 import { stream } from "../../../base/rng/Rng.ts"

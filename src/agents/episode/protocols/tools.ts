@@ -4,7 +4,7 @@
  */
 import { Cause, Duration, Effect } from "effect"
 import type { AgentInput, ToolResult } from "../../agent/Agent.ts"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import type { EnvError } from "../../../base/EnvError.ts"
 import type { CallResult, TextEpisode } from "../../task/TextEnv.ts"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"

@@ -1,6 +1,6 @@
 /** Defines the outcome of a request for an episode (rollouts or a failure), which `RolloutEngine` writes to a file. */
 import { Schema } from "effect"
-import { oneLine } from "../../../base/config/text.ts"
+import { oneLine } from "../../../base/text/text.ts"
 import type { FailureCounts } from "../../../base/statistics/failureCounts.ts"
 import { Rollout } from "../Rollout.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"

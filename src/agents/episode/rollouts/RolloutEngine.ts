@@ -18,8 +18,8 @@
  */
 import { Cause, Effect, Exit, type FileSystem, Option, type Path, Queue, Stream } from "effect"
 import type { FormatError } from "../../../base/formats/FormatError.ts"
-import { messageOf } from "../../../base/config/text.ts"
-import { sha256 } from "../../../base/config/sha256.ts"
+import { messageOf } from "../../../base/text/text.ts"
+import { sha256 } from "../../../base/text/sha256.ts"
 import type { DatasetError } from "../../task/TaskSet.ts"
 import type { TextEnv } from "../../task/TextEnv.ts"
 import { CallContext } from "../../lm/Lm.ts"
@@ -32,7 +32,7 @@ import * as outcomeFile from "./outcomeFile.ts"
 import type { Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
 import type { RolloutRequest } from "./RolloutRequest.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 /** A set of tasks, by position. `digest` changes if the tasks change. A `TaskSet` has this interface. */
 export interface Tasks<Env = TextEnv> {

@@ -10,9 +10,9 @@
  * )
  * ```
  */
-import { Sha256 } from "../../../base/config/sha256.ts"
+import { Sha256 } from "../../../base/text/sha256.ts"
 import { type AgentStep, parseFailureOf, type Rollout, type TruncationReason } from "../Rollout.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 export type RolloutFilter = (rollout: Rollout) => boolean
 

@@ -4,12 +4,12 @@
  */
 import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream } from "effect"
 import { FormatError } from "../../../base/formats/FormatError.ts"
-import { type FileError, makeFolder } from "../../../base/config/files.ts"
-import { oneLine } from "../../../base/config/text.ts"
+import { type FileError, makeFolder } from "../../../base/files/files.ts"
+import { oneLine } from "../../../base/text/text.ts"
 import { linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
 import { line, RolloutOutcome } from "./Outcome.ts"
 import { type RolloutRequest, textOf } from "./RolloutRequest.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 /** The number of characters at which buffered lines are written; at the latest they are written after `flushInterval`. */
 const bufferLength = 256 * 1024

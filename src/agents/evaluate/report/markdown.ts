@@ -8,7 +8,7 @@
  * ```
  */
 import type { FailureCounts } from "../../../base/statistics/failureCounts.ts"
-import { markdownText } from "../../../base/config/text.ts"
+import { markdownText } from "../../../base/text/text.ts"
 import { type Cell, short } from "../../../run/find/table.ts"
 import type { GateOutcome } from "./Gate.ts"
 import {

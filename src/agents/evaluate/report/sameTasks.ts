@@ -8,7 +8,7 @@
  * taskProblem(before, after) // the task qa-2 has the right answer "Rome" in one evaluation and "Paris" in the other, …
  * ```
  */
-import { shortened } from "../../../base/config/text.ts"
+import { shortened } from "../../../base/text/text.ts"
 import type { EpisodeRow } from "../rows.ts"
 
 type EpisodeRows = ReadonlyArray<EpisodeRow>

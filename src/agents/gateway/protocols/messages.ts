@@ -1,7 +1,7 @@
 /** Decodes requests and encodes answers of Anthropic's messages, `POST /v1/messages`. */
 import { Effect, Schema } from "effect"
 import { isPlain, type Plain } from "../../../base/config/plain.ts"
-import { parsedJson } from "../../../base/config/text.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 import type { ChatMessage, Completion, FinishReason, ToolCall, ToolSpec } from "../../lm/Chat.ts"
 import type { GatewayError } from "../GatewayError.ts"
 import {

@@ -1,5 +1,5 @@
 /** Collects what a gateway records of its sessions, and counts it. The live gateway and the journal of an earlier one feed it. */
-import { jsonLength } from "../../../base/config/jsonFacts.ts"
+import { jsonLength } from "../../../base/text/jsonFacts.ts"
 import type { ModelCall } from "../../agent/Agent.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
 import { sizeOf } from "../KeptAnswers.ts"

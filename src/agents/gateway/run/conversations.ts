@@ -3,8 +3,8 @@
  * call continues that call's conversation. A call with a rewritten prompt, or a second continuation of the same call, begins
  * another one.
  */
-import { canonical } from "../../../base/config/canonical.ts"
-import { parsedJson } from "../../../base/config/text.ts"
+import { canonical } from "../../../base/text/canonical.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 import type { ModelCall, ToolResult } from "../../agent/Agent.ts"
 import { asMessage, type ChatMessage, type ToolCall } from "../../lm/Chat.ts"
 

@@ -3,7 +3,7 @@
  * retried as calls of the model are.
  */
 import { Effect, Schema } from "effect"
-import { jsonText } from "../../../base/config/jsonText.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
 import { inEmbeddingSpan } from "../../lm/genAi.ts"
 import type { Middleware } from "../../lm/Lm.ts"
 import * as Lms from "../../lm/Lms.ts"

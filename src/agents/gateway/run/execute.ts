@@ -4,7 +4,7 @@
  * sessions are ended, and the results are written. A gateway resumes from its journal, whether it was stopped or killed.
  */
 import { Clock, Deferred, Duration, Effect, Redacted, Schema, type Scope } from "effect"
-import { sameKey } from "../../../base/config/hostGuard.ts"
+import { sameKey } from "../../../base/trust/hostGuard.ts"
 import type { Plain } from "../../../base/config/plain.ts"
 import { FormatError } from "../../../base/formats/FormatError.ts"
 import { stream } from "../../../base/rng/Rng.ts"

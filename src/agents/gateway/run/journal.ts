@@ -4,7 +4,7 @@
  * process. A resumed gateway writes the rollouts again from it.
  */
 import { Effect, Schema, Stream } from "effect"
-import { jsonLength } from "../../../base/config/jsonFacts.ts"
+import { jsonLength } from "../../../base/text/jsonFacts.ts"
 import { FormatError } from "../../../base/formats/FormatError.ts"
 import { type JsonLine, lines, valueOf } from "../../../base/formats/jsonLines.ts"
 import { sealed, unsealed } from "../../../base/formats/sealedLine.ts"

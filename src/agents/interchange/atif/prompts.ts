@@ -1,5 +1,5 @@
 /** Compares the prompts of a rollout, and finds in them what its calls do not say. These are pure functions. */
-import { parsedJson } from "../../../base/config/text.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 import type { ToolResult } from "../../agent/Agent.ts"
 import type { AgentStep, RolloutStep } from "../../episode/Rollout.ts"
 import { asMessage, type ChatMessage } from "../../lm/Chat.ts"

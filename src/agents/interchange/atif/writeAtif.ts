@@ -7,7 +7,7 @@
  */
 import type { ToolResult } from "../../agent/Agent.ts"
 import { isPlain } from "../../../base/config/plain.ts"
-import { parsedJson } from "../../../base/config/text.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 import type { EpisodeRow } from "../../evaluate/rows.ts"
 import { type AgentStep, type EnvironmentStep, type Rollout, usageOf } from "../../episode/Rollout.ts"
 import { type ChatMessage, type Completion, noTokens, type ToolCall, type ToolSpec } from "../../lm/Chat.ts"

@@ -14,8 +14,8 @@
  */
 import { Effect } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
-import { parsedJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { parsedJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { FormatError } from "../../../base/formats/FormatError.ts"
 import { ZipWriter } from "../../../base/formats/zip/ZipWriter.ts"
 import type { EpisodeRow } from "../../evaluate/rows.ts"

@@ -10,7 +10,7 @@
  * ```
  */
 import { Effect } from "effect"
-import { fieldsHash } from "../../../base/config/jsonFacts.ts"
+import { fieldsHash } from "../../../base/text/jsonFacts.ts"
 import type { Plain } from "../../../base/config/plain.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import type { LmRequest } from "../Chat.ts"

@@ -9,7 +9,7 @@
  */
 import { Cause, Context, Duration, Effect, Schedule } from "effect"
 import { stream } from "../../../base/rng/Rng.ts"
-import { canonical } from "../../../base/config/canonical.ts"
+import { canonical } from "../../../base/text/canonical.ts"
 import type { LmRequest } from "../Chat.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 import type { LmConfig } from "../LmConfig.ts"

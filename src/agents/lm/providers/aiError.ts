@@ -1,7 +1,7 @@
 /** Converts errors between Effect's `AiError` and our `LmError`, for `Provider.ts` and `languageModel.ts`. */
 import { Duration } from "effect"
 import * as AiError from "effect/ai/AiError"
-import { oneLine } from "../../../base/config/text.ts"
+import { oneLine } from "../../../base/text/text.ts"
 import { LmError } from "../LmError.ts"
 
 /** Converts an error of Effect's `LanguageModel` or HTTP client to an `LmError`. */

@@ -3,7 +3,7 @@
  * `LmError`: its message is one line without secrets, and its reason says whether a retry may help.
  */
 import { Clock, Context, Effect, Option, Redacted, Schema, Stream, Tracer } from "effect"
-import { jsonText } from "../../../base/config/jsonText.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
 import * as Sse from "effect/encoding/Sse"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
@@ -11,16 +11,16 @@ import type * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as UrlParams from "effect/http/UrlParams"
-import { joined } from "../../../base/config/bytes.ts"
+import { joined } from "../../../base/text/bytes.ts"
 import { isPlain } from "../../../base/config/Config.ts"
-import { innermostCause, oneLine, parsedJson } from "../../../base/config/text.ts"
+import { innermostCause, oneLine, parsedJson } from "../../../base/text/text.ts"
 import type { Completion } from "../Chat.ts"
 import { withoutKey } from "./keys.ts"
 import { LmError, lmError } from "../LmError.ts"
 import type { RawExchange } from "../RawExchange.ts"
 import { traceparent } from "../spans.ts"
 import type { Server } from "./Server.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 /** Returns an address without its query, which may contain a secret. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`

@@ -14,7 +14,7 @@
 import { Effect, Schema } from "effect"
 import { ConfigError, decode } from "../../../base/config/Config.ts"
 import { positiveInt } from "../../../base/config/fields.ts"
-import { jsonValue, messageOf } from "../../../base/config/text.ts"
+import { jsonValue, messageOf } from "../../../base/text/text.ts"
 import { exp, log } from "../../../base/rng/Elementary.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import type { Completion, LmRequest, TokenTrace } from "../Chat.ts"

@@ -1,8 +1,8 @@
 /** Passes on bodies of OpenAI's chat completions that other programs sent, for `openAi.ts`. */
 import { isPlain, type Plain } from "../../../base/config/plain.ts"
-import { joined } from "../../../base/config/bytes.ts"
-import { parsedJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { joined } from "../../../base/text/bytes.ts"
+import { parsedJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { LmRequest } from "../Chat.ts"
 import { type Dialect, thinks } from "./openAiWire.ts"
 

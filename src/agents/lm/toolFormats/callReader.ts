@@ -3,7 +3,7 @@
  * name is read, the text of the arguments is passed on as the model wrote it.
  */
 import { isPlain } from "../../../base/config/plain.ts"
-import { parsedJson } from "../../../base/config/text.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 import type { AnswerEvent } from "./ToolFormat.ts"
 
 /** Finds the end of a JSON object whose text arrives in pieces. */

@@ -12,7 +12,7 @@
  */
 import { Context, Effect, Schema } from "effect"
 import type { EnvError } from "../../../base/EnvError.ts"
-import { parsedJson } from "../../../base/config/text.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 
 /**
  * A test of a program: `run` is a JavaScript expression that is evaluated after the program, and `expected` is its expected

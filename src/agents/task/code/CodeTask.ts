@@ -12,7 +12,7 @@
  * ```
  */
 import { Effect, Match, Option, Schema } from "effect"
-import { jsonText } from "../../../base/config/jsonText.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
 import { display, ConfigError } from "../../../base/config/Config.ts"
 import { bounded, withDefault } from "../../../base/config/fields.ts"
 import { EnvError } from "../../../base/EnvError.ts"

@@ -3,7 +3,7 @@
  * file to it. A record ends at a line feed; in CSV, at the first line feed outside quotes. Lines with only spaces are
  * skipped.
  */
-import { joined } from "../../../base/config/bytes.ts"
+import { joined } from "../../../base/text/bytes.ts"
 
 const lineFeed = 10
 const carriageReturn = 13

@@ -6,15 +6,15 @@
  */
 import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
 import { isPlain, type Plain } from "../../../base/config/Config.ts"
-import { checkFile } from "../../../base/config/files.ts"
-import { parsedJson } from "../../../base/config/text.ts"
+import { checkFile } from "../../../base/files/files.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 import { locate } from "../../../base/config/places.ts"
-import { Sha256, sha256 } from "../../../base/config/sha256.ts"
+import { Sha256, sha256 } from "../../../base/text/sha256.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { fieldsOf } from "../../../base/formats/csv.ts"
 import { pages } from "./pages.ts"
 import { RecordScanner } from "./RecordScanner.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 interface Records {
   /** The path of the file as the config gives it; `items` for records in the config itself. */

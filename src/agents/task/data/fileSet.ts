@@ -2,14 +2,14 @@
 import { Effect, Schema } from "effect"
 import { type Plain, ConfigError, placeOf } from "../../../base/config/Config.ts"
 import { orDefault, withDefault } from "../../../base/config/fields.ts"
-import { sha256 } from "../../../base/config/sha256.ts"
+import { sha256 } from "../../../base/text/sha256.ts"
 import { type DatasetContext, type DatasetOpening, orderFields } from "../DatasetKind.ts"
 import { recordsFile } from "../hub/dataset.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { template, type Template } from "./question.ts"
 import { ofFile, ofItems } from "./Records.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 const optionalText = withDefault(Schema.NullOr(Schema.String), null)
 

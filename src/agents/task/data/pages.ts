@@ -2,7 +2,7 @@
  * Reads ranges of a file in pages of 16 KiB, and keeps the most recently used pages, so that a small file is read only once.
  */
 import { Effect, type FileSystem, type PlatformError, Stream } from "effect"
-import { joined } from "../../../base/config/bytes.ts"
+import { joined } from "../../../base/text/bytes.ts"
 
 const pageBytes = 16 * 1024
 /** The number of pages that are kept: 8 MiB of a file. */

@@ -1,10 +1,10 @@
 /** Reads a question with its answers, choices, id and metadata from a record, for `Qa`, `OmegaMath` and `Finer`. */
 import { Schema } from "effect"
 import { camelCase, display, isPlain, type Plain, snakeCase } from "../../../base/config/Config.ts"
-import { Sha256 } from "../../../base/config/sha256.ts"
-import { parsedJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
-import { closest } from "../../../base/config/closest.ts"
+import { Sha256 } from "../../../base/text/sha256.ts"
+import { parsedJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
+import { closest } from "../../../base/text/closest.ts"
 import type { AnswerKey } from "../answers/score.ts"
 
 /** The config's keys that name a record's fields. */

@@ -5,7 +5,7 @@
  */
 import { Context, Effect, Exit, Result, Schema, Scope, Semaphore } from "effect"
 import { display, toSnakeCase } from "../../../base/config/Config.ts"
-import { messageOf, oneLine, parsedJson, shortened } from "../../../base/config/text.ts"
+import { messageOf, oneLine, parsedJson, shortened } from "../../../base/text/text.ts"
 import { type EnvError, invalid } from "../../../base/EnvError.ts"
 
 const version = 1

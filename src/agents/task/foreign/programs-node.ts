@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from "node:url"
 import { Effect, Exit, Layer } from "effect"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { EnvError } from "../../../base/EnvError.ts"
 import { connectTo, lines } from "../../../spread/programs/process-node.ts"
 import { pooled, type StartProgram, TextPrograms } from "./TextPrograms.ts"

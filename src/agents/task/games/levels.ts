@@ -4,12 +4,12 @@
  */
 import { Effect, type Schema } from "effect"
 import { bounded, withDefault } from "../../../base/config/fields.ts"
-import { sha256 } from "../../../base/config/sha256.ts"
+import { sha256 } from "../../../base/text/sha256.ts"
 import { stream, type Stream } from "../../../base/rng/Rng.ts"
 import { type DatasetKind, make as makeKind, orderFields } from "../DatasetKind.ts"
 import { type DatasetError, noTask, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 /** The config keys of every game. `seed` seeds the tasks, and their order if they are shuffled. */
 export const levelFields = {

@@ -1,7 +1,7 @@
 /** Makes the tools with which an agent works in the scratch folder of a Harbor task: it lists, reads and writes files. */
 import { type Context, Effect, Path, Schema } from "effect"
-import { readText } from "../../../base/config/files.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { readText } from "../../../base/files/files.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import * as Tool from "../../agent/Tool.ts"
 import { filesOf, folderLimits, workdirLimits, writeInto } from "./folderFiles.ts"
 import { type Files, placeOf, type PlacedFolder } from "./scratch.ts"

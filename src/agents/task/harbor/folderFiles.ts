@@ -1,7 +1,7 @@
 /** Reads and writes the files of a folder, without links, which could lead out of it. */
 import { Effect, FileSystem, Path } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
-import { exists, makeFolder, namesIn, readBytes, statOf, systemMessage } from "../../../base/config/files.ts"
+import { exists, makeFolder, namesIn, readBytes, statOf, systemMessage } from "../../../base/files/files.ts"
 
 /** A file, with its path relative to its folder. Its parts are separated by slashes. */
 export interface FolderFile {

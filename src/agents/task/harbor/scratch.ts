@@ -5,9 +5,9 @@
  */
 import { Effect, FileSystem, Path, type Scope, Schema } from "effect"
 import { invalid, type EnvError } from "../../../base/EnvError.ts"
-import { exists, makeFolder, readText, systemMessage } from "../../../base/config/files.ts"
-import { jsonText } from "../../../base/config/jsonText.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { exists, makeFolder, readText, systemMessage } from "../../../base/files/files.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { within } from "../../../spread/programs/timeLimit.ts"
 import { AgentPrograms } from "../../agent/outside/AgentPrograms.ts"
 import { filesOf, type FolderFile, workdirLimits, writeInto } from "./folderFiles.ts"

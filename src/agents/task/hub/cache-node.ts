@@ -2,7 +2,7 @@
 import { resolve } from "node:path"
 import { Effect, Layer } from "effect"
 import { cacheIn, userCaches } from "../../../../bin/userCache.js"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { HubCache } from "./HubCache.ts"
 

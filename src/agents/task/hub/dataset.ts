@@ -7,9 +7,9 @@
  */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { ConfigError, type DecodeOptions } from "../../../base/config/Config.ts"
-import { exists, makeFolder, mostBytes, readText, systemMessage } from "../../../base/config/files.ts"
-import { sha256 } from "../../../base/config/sha256.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { exists, makeFolder, mostBytes, readText, systemMessage } from "../../../base/files/files.ts"
+import { sha256 } from "../../../base/text/sha256.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { variable } from "../../../base/config/variables.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { fileOf, type Hub, type HubInfo, infoOf, openHub } from "./client.ts"

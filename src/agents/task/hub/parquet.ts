@@ -8,7 +8,7 @@ import type { ColumnMetaData, Compressors, FileMetaData, PageHeader } from "hypa
 import type { decompressPage, readDataPage, readDataPageV2 } from "hyparquet/src/datapage.js"
 import type { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
 import type { getSchemaPath } from "hyparquet/src/schema.js"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import { unpack } from "../../../base/formats/gzip.ts"
 
 /** The largest number of unpacked bytes, and of values, that a file's pages may have. */

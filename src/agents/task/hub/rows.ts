@@ -4,8 +4,8 @@
  */
 import { Effect, Schema, Stream } from "effect"
 import { isPlain } from "../../../base/config/Config.ts"
-import { parsedJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { parsedJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { gunzip, mostUnpacked } from "../../../base/formats/gzip.ts"
 import { fieldsOf } from "../../../base/formats/csv.ts"
 import { fromCsv, fromJson, headerProblem, type Parsed } from "../data/Records.ts"

@@ -4,9 +4,9 @@
  */
 import { Effect, Redacted, Schema } from "effect"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import { sha256 } from "../../../base/config/sha256.ts"
-import { oneLine, parsedJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { sha256 } from "../../../base/text/sha256.ts"
+import { oneLine, parsedJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import {
   exchange,
   type ExchangeOptions,

@@ -4,7 +4,7 @@
  * of the types `list_tools` and `call_tool`.
  */
 import { isPlain, type Plain } from "../../../base/config/plain.ts"
-import { jsonValue } from "../../../base/config/text.ts"
+import { jsonValue } from "../../../base/text/text.ts"
 import {
   alternativesOf,
   constantOf,

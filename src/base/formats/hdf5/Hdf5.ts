@@ -22,7 +22,7 @@ import {
   superblockSize,
   type TextPlace,
 } from "./encoding.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../text/utf8.ts"
 import { FormatError } from "../FormatError.ts"
 
 const refuse = (message: string): never => {

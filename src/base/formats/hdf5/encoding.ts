@@ -3,9 +3,9 @@
  * (version 3.0) describes them. The comments name the sections of that document. All numbers are little-endian;
  * addresses and lengths take 8 bytes.
  */
-import { joined as join } from "../../config/bytes.ts"
+import { joined as join } from "../../text/bytes.ts"
 import { lookup3 } from "./lookup3.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../text/utf8.ts"
 
 const integer =
   (width: number) =>

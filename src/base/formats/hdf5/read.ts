@@ -14,8 +14,8 @@
 import { Effect } from "effect"
 import type { Dataset as Leaf, Group as Inner } from "jsfive"
 import type { Inflate } from "pako"
-import { joined } from "../../config/bytes.ts"
-import { messageOf } from "../../config/text.ts"
+import { joined } from "../../text/bytes.ts"
+import { messageOf } from "../../text/text.ts"
 import { FormatError } from "../FormatError.ts"
 
 /** An array of numbers with its shape; booleans are 0 and 1. */

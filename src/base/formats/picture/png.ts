@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { FormatError } from "../FormatError.ts"
-import { joined } from "../../config/bytes.ts"
+import { joined } from "../../text/bytes.ts"
 import { crc32 } from "../crc.ts"
 import { pack, unpack } from "../gzip.ts"
 import { mostPixels, type Picture } from "./Picture.ts"

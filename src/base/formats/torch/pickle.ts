@@ -11,7 +11,7 @@
 import type { Dtype } from "../dtypes.ts"
 import { refusedOpcodes } from "./pickleOpcodes.ts"
 import { refuse } from "./refuse.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../text/utf8.ts"
 
 type PickleValue =
   | null

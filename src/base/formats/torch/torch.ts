@@ -14,7 +14,7 @@ import { type PickleDict, isDict, isTensor, readPickle, tagOf, type TensorView }
 import type { TensorEntry, TensorEntries } from "../safetensors.ts"
 import { refuse } from "./refuse.ts"
 import { readStoredZip } from "./storedZip.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../text/utf8.ts"
 
 /** The first bytes of a file from before torch 1.6: a pickled magic number. Still older files are tar archives. */
 const oldMagic = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19]

@@ -11,8 +11,8 @@
  */
 import { Effect } from "effect"
 import { crc32 } from "../crc.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { joined } from "../../config/bytes.ts"
+import { utf8 } from "../../text/utf8.ts"
+import { joined } from "../../text/bytes.ts"
 import { FormatError } from "../FormatError.ts"
 import { pack } from "../gzip.ts"
 

@@ -4,7 +4,7 @@
  *
  * We do not use fflate because it copies every entry and checks no CRC-32: it accepted an archive with a flipped byte.
  */
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../text/utf8.ts"
 import { FormatError } from "../FormatError.ts"
 
 /** An entry of an archive. */

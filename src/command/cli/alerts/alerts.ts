@@ -3,8 +3,8 @@
  * warning: at once if the run's config already shows it, else at the end.
  */
 import { Cause, Effect, Exit, Fiber, Semaphore } from "effect"
-import { choiceHint } from "../../../base/config/closest.ts"
-import { harmless, shortened } from "../../../base/config/text.ts"
+import { choiceHint } from "../../../base/text/closest.ts"
+import { harmless, shortened } from "../../../base/text/text.ts"
 import { type RunEnded, type RunEvent, validationOfTrainer } from "../../../run/record/RunEvent.ts"
 import type { Sink } from "../../../run/record/Recorder.ts"
 import { scalarsOf } from "../../../run/record/scalars.ts"

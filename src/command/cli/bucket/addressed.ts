@@ -1,6 +1,6 @@
 /** Lets a command that works in a temporary folder print addresses in a bucket instead of paths in that folder. */
 import { Effect } from "effect"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import { Output, usageError } from "../output/output.ts"
 import { CommandError } from "../../CommandError.ts"
 

@@ -1,7 +1,7 @@
 /** Lets `effect ui` show the runs in a bucket of S3. The bucket is listed again while a page is open. */
 import { dirname, join } from "node:path"
 import { Clock, Effect, FileSystem, type Path, Semaphore } from "effect"
-import { makeFolder } from "../../../base/config/files.ts"
+import { makeFolder } from "../../../base/files/files.ts"
 import { isRunFolder } from "../../ui/runIndex.ts"
 import type { Confined } from "../../../run/read/confined-node.ts"
 import { warn } from "../findRun.ts"

@@ -4,8 +4,8 @@
  */
 import { dirname, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
-import { exists, makeFolder } from "../../../base/config/files.ts"
-import { jsonValue, visible } from "../../../base/config/text.ts"
+import { exists, makeFolder } from "../../../base/files/files.ts"
+import { jsonValue, visible } from "../../../base/text/text.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import { dataAt } from "../../../run/find/Value.ts"
 import * as Layout from "../../../run/Layout.ts"

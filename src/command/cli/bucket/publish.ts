@@ -4,8 +4,8 @@
  */
 import { join } from "node:path"
 import { Effect, FileSystem } from "effect"
-import { readBytes } from "../../../base/config/files.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { readBytes } from "../../../base/files/files.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { guarded } from "../../../run/store/objects/lease.ts"
 import { connect, type Connected, failingAt } from "./connect.ts"

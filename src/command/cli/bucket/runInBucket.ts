@@ -5,7 +5,7 @@
  */
 import { join, relative } from "node:path"
 import { Config, Effect, FileSystem, Option, type Path, Schema, Scope } from "effect"
-import { makeFolder } from "../../../base/config/files.ts"
+import { makeFolder } from "../../../base/files/files.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { isFile } from "../../../run/read/objectSource.ts"
 import type { FileTree } from "../../../run/store/FileTree.ts"

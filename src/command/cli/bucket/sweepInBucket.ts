@@ -4,9 +4,9 @@
  */
 import { basename, dirname, join } from "node:path"
 import { Effect, FileSystem, Option, type Path, Schema } from "effect"
-import { jsonText } from "../../../base/config/jsonText.ts"
-import { makeFolder } from "../../../base/config/files.ts"
-import { messageOf } from "../../../base/config/text.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
+import { makeFolder } from "../../../base/files/files.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import { dateOf } from "../../../run/identifier.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { isFile } from "../../../run/read/objectSource.ts"

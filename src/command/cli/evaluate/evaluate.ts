@@ -3,7 +3,7 @@
  * It can also print a finished evaluation again, or compare two evaluations.
  */
 import { Effect, Option } from "effect"
-import { exists } from "../../../base/config/files.ts"
+import { exists } from "../../../base/files/files.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
 import { evaluations, havingCheckpoint, ofKind, requireConfig, runFolder, trainings } from "../findRun.ts"
 import { withRunsOnDisk } from "../openRuns.ts"

@@ -5,7 +5,7 @@
 import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
-import { exists } from "../../../base/config/files.ts"
+import { exists } from "../../../base/files/files.ts"
 import { backend, envPool, platform, recorder, runStore, terminalProgress } from "../../../node.ts"
 import { findRuns } from "../../../run/find/find-node.ts"
 import { newestFirst } from "../../../run/find/RunEntry.ts"

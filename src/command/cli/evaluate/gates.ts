@@ -4,9 +4,9 @@
  * before anything is played.
  */
 import { Effect } from "effect"
-import { choiceHint } from "../../../base/config/closest.ts"
+import { choiceHint } from "../../../base/text/closest.ts"
 import { isPlain, type Plain } from "../../../base/config/Config.ts"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import { usualDirection } from "../../../agents/evaluate/report/direction.ts"
 import type { GateOutcome } from "../../../agents/evaluate/report/Gate.ts"
 import type { EvaluationResult } from "../../../agents/evaluate/result.ts"

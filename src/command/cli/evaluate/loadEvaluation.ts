@@ -2,7 +2,7 @@
 import { dirname } from "node:path"
 import { Effect, Schema } from "effect"
 import { display, isPlain } from "../../../base/config/Config.ts"
-import { exists } from "../../../base/config/files.ts"
+import { exists } from "../../../base/files/files.ts"
 import { logsDir } from "../../../agents/training/logsDir.ts"
 import type { EvaluationError, EvaluationNeeds } from "../../../agents/evaluate/Evaluations.ts"
 import type { EvaluationResult } from "../../../agents/evaluate/result.ts"

@@ -1,6 +1,6 @@
 /** Prints finished evaluations, which it reads from their folders. */
 import { Effect } from "effect"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import type { EvaluationResult } from "../../../agents/evaluate/result.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics } from "../run/finished.ts"

@@ -1,7 +1,7 @@
 /** Draws learning curves, for `effect export A B --to svg`: one curve for each argument, or for each group of seeds in it. */
 import { dirname, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { curvesCsv, curvesFigure, type NamedCurve } from "../../../rl/export/curveFiles.ts"
 import { svgOf } from "../../../rl/export/drawing.ts"
 import { pdfOf } from "../../../rl/export/pdf.ts"

@@ -5,7 +5,7 @@
 import { join } from "node:path"
 import { Effect, Option, Stream } from "effect"
 import manifest from "../../../../package.json" with { type: "json" }
-import { exists, namesIn } from "../../../base/config/files.ts"
+import { exists, namesIn } from "../../../base/files/files.ts"
 import { trajectoriesOf } from "../../../agents/interchange/atif/writeAtif.ts"
 import * as Rollouts from "../../../agents/episode/rollouts/Rollouts.ts"
 import { episodeId } from "../../../agents/evaluate/Evaluate.ts"

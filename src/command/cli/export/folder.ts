@@ -1,10 +1,10 @@
 /** Writes exported files and folders, each as a whole or not at all. A folder is written only where it replaces nothing. */
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, type Path } from "effect"
-import { exists, makeFolder, namesIn, statOf, systemMessage } from "../../../base/config/files.ts"
+import { exists, makeFolder, namesIn, statOf, systemMessage } from "../../../base/files/files.ts"
 import { type Contents, onDisk } from "../../../run/store/FileTree.ts"
 import type { CommandError } from "../../CommandError.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { usageError } from "../output/output.ts"
 
 /** Fails if writing a folder would replace files. The error names `flag`, with which the user named the folder. */

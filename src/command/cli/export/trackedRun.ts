@@ -5,7 +5,7 @@
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
-import { visible } from "../../../base/config/text.ts"
+import { visible } from "../../../base/text/text.ts"
 import type { TrackedRun } from "../../trackers/TrackedRun.ts"
 import { decode } from "../../../base/formats/tfevents.ts"
 import * as Checkpoint from "../../../run/Checkpoint.ts"

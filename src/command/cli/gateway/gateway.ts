@@ -1,7 +1,7 @@
 /** Defines the subcommand `effect gateway`, which records the calls of models by any agents. */
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
-import { isLoopback } from "../../../base/config/hostGuard.ts"
+import { isLoopback } from "../../../base/trust/hostGuard.ts"
 import { checkAllowHost, isBucket, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { flags } from "./flags.ts"

@@ -2,7 +2,7 @@
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option, Redacted } from "effect"
 import type { Override } from "../../../base/config/Config.ts"
-import { exists } from "../../../base/config/files.ts"
+import { exists } from "../../../base/files/files.ts"
 import { listen } from "../../../agents/gateway/listen-node.ts"
 import { execute, GatewayResult } from "../../../agents/gateway/run/execute.ts"
 import { prepare } from "../../../agents/gateway/run/prepare.ts"

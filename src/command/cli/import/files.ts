@@ -2,7 +2,7 @@
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, FileSystem, Stream } from "effect"
 import type { ConfigError } from "../../../base/config/Config.ts"
-import { exists, mostBytes, readBytes, statOf } from "../../../base/config/files.ts"
+import { exists, mostBytes, readBytes, statOf } from "../../../base/files/files.ts"
 import { isPlain } from "../../../base/config/plain.ts"
 import { FormatError } from "../../../base/formats/FormatError.ts"
 import { unzstd } from "../../../base/formats/zip/zstd-node.ts"

@@ -1,8 +1,8 @@
 /** Writes the files that a folder needs so that Node can run TypeScript programs in it. `effect init` calls it. */
 import { Effect, FileSystem, Path } from "effect"
 import manifest from "../../../../package.json" with { type: "json" }
-import { systemMessage } from "../../../base/config/files.ts"
-import { prettyJson } from "../../../base/config/text.ts"
+import { systemMessage } from "../../../base/files/files.ts"
+import { prettyJson } from "../../../base/text/text.ts"
 import { quoted } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 

@@ -1,7 +1,7 @@
 /** Defines the subcommand `effect openenv`, which serves an env or tasks by OpenEnv's protocol. */
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
-import { isLoopback } from "../../../base/config/hostGuard.ts"
+import { isLoopback } from "../../../base/trust/hostGuard.ts"
 import { checkAllowHost, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { flags } from "./flags.ts"

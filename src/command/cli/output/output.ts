@@ -1,6 +1,6 @@
 /** Writes the results and messages of the `effect` command. */
 import { type Console, Context, Effect } from "effect"
-import { harmless } from "../../../base/config/text.ts"
+import { harmless } from "../../../base/text/text.ts"
 import { CommandError } from "../../CommandError.ts"
 
 /** The streams of the command: results go to `stdout`; progress, warnings and errors go to `stderr`. */

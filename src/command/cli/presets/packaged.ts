@@ -3,7 +3,7 @@ import { existsSync } from "node:fs"
 import { relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import { usageError } from "../output/output.ts"
 
 /** The folder of the presets in the package (or checkout) of this library. */

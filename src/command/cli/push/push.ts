@@ -4,8 +4,8 @@
  */
 import { resolve } from "node:path"
 import { Effect, Option, Record } from "effect"
-import { visible } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { visible } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { modelCard } from "../../../rl/export/modelCard.ts"
 import { curveSvg } from "../../../rl/export/curveFiles.ts"
 import { gifOf } from "../../../base/formats/picture/movie.ts"

@@ -1,6 +1,6 @@
 /** Compares the texts of the score files of two runs, for `effect replay`. These are pure functions. */
 import { unplacedModel } from "../../../base/config/places.ts"
-import { parsedJson } from "../../../base/config/text.ts"
+import { parsedJson } from "../../../base/text/text.ts"
 import { trainScores } from "../../../run/Layout.ts"
 
 /** The first value that differs between the score files of two runs. */

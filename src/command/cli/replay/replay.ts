@@ -5,9 +5,9 @@
  */
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option } from "effect"
-import { exists } from "../../../base/config/files.ts"
-import { shownDigest } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { exists } from "../../../base/files/files.ts"
+import { shownDigest } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import {
   backend,
   envPool,

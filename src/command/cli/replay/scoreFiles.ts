@@ -1,7 +1,7 @@
 /** Reads the score files of runs, to compare them. */
 import { join } from "node:path"
 import { Effect } from "effect"
-import { mostBytes, namesIn, readRunText } from "../../../base/config/files.ts"
+import { mostBytes, namesIn, readRunText } from "../../../base/files/files.ts"
 import * as Layout from "../../../run/Layout.ts"
 import type { ScoreFiles } from "./compareScores.ts"
 

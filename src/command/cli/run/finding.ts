@@ -1,6 +1,6 @@
 /** Lets the configs of a command name other runs by `latest` or a part of their path, as the command line does. */
 import { Effect } from "effect"
-import { exists } from "../../../base/config/files.ts"
+import { exists } from "../../../base/files/files.ts"
 import { FindRun } from "../../../run/FindRun.ts"
 import type { RunKind } from "../../../run/RunSpec.ts"
 import { havingCheckpoint, ofKind, runFolder } from "../findRun.ts"

@@ -1,7 +1,7 @@
 /** Reads the results of finished runs from their folders. `runToEnd` executes a run and reports how it ended. */
 import { join } from "node:path"
 import { Cause, Effect, FileSystem, Option, Predicate, type Schema } from "effect"
-import { exists, mostBytes, readRunText, statOf } from "../../../base/config/files.ts"
+import { exists, mostBytes, readRunText, statOf } from "../../../base/files/files.ts"
 import type { LmError } from "../../../agents/lm/LmError.ts"
 import { parseMetrics } from "../../../run/finishedResult.ts"
 import * as Layout from "../../../run/Layout.ts"

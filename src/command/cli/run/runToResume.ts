@@ -2,7 +2,7 @@
 import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { display, isPlain, type Plain, toSnakeCase } from "../../../base/config/Config.ts"
-import { exists, mostBytes, readRunText } from "../../../base/config/files.ts"
+import { exists, mostBytes, readRunText } from "../../../base/files/files.ts"
 import { asSaved } from "../../../base/config/yaml.ts"
 import { diff } from "../../../run/find/diff.ts"
 import { findRuns } from "../../../run/find/find-node.ts"

@@ -1,7 +1,7 @@
 /** Defines the subcommand `effect serve`, which serves a language model with OpenAI's API. */
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
-import { isLoopback } from "../../../base/config/hostGuard.ts"
+import { isLoopback } from "../../../base/trust/hostGuard.ts"
 import { backend } from "../../../node.ts"
 import { checkAllowHost, sessionOptions, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"

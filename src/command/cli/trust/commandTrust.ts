@@ -6,7 +6,7 @@
 import { Context, Effect, Semaphore } from "effect"
 import type { TrustRequest, TrustService } from "../../../base/trust/Trust.ts"
 import { Untrusted } from "../../../base/trust/Trust.ts"
-import { visible } from "../../../base/config/text.ts"
+import { visible } from "../../../base/text/text.ts"
 import { warningLabel } from "../output/colors.ts"
 import { writeError } from "../output/output.ts"
 import { Asking } from "./ask.ts"

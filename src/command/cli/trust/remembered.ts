@@ -6,7 +6,7 @@ import { createHash } from "node:crypto"
 import { lstatSync, mkdirSync, realpathSync, type Stats, writeFileSync } from "node:fs"
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path"
 import { userHome } from "../../../../bin/userCache.js"
-import { canonical } from "../../../base/config/canonical.ts"
+import { canonical } from "../../../base/text/canonical.ts"
 import type { ProgramStart, TrustRequest } from "../../../base/trust/Trust.ts"
 
 /** Returns the folder of the user's settings, by the conventions of the system. Throws if the user has no home. */

@@ -1,5 +1,5 @@
 /** Describes to the user what a config requests, so that no part of the request can hide or look like something else. */
-import { visible } from "../../../base/config/text.ts"
+import { visible } from "../../../base/text/text.ts"
 import { type ProgramStart, sentTo, type TrustRequest } from "../../../base/trust/Trust.ts"
 import { startsSameAnywhere } from "./remembered.ts"
 

@@ -2,7 +2,7 @@
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { display, type Plain, toSnakeCase } from "../../../base/config/Config.ts"
-import { exists, mostBytes, namesIn, readRunText } from "../../../base/config/files.ts"
+import { exists, mostBytes, namesIn, readRunText } from "../../../base/files/files.ts"
 import { asSaved } from "../../../base/config/yaml.ts"
 import { diff } from "../../../run/find/diff.ts"
 import { dateOf, isSameName } from "../../../run/identifier.ts"

@@ -1,8 +1,8 @@
 /** Reads the metric of a study from a finished run: its validations, its metrics.json, or its logs for TensorBoard. */
 import { Effect, type FileSystem, type Path } from "effect"
-import { mostBytes, readBytes } from "../../../base/config/files.ts"
+import { mostBytes, readBytes } from "../../../base/files/files.ts"
 import { decode } from "../../../base/formats/tfevents.ts"
-import { choiceHint, closest } from "../../../base/config/closest.ts"
+import { choiceHint, closest } from "../../../base/text/closest.ts"
 import { type ConfigOrigin, snakeCase, sourceOf } from "../../../base/config/Config.ts"
 import { dataAt } from "../../../run/find/Value.ts"
 import * as Layout from "../../../run/Layout.ts"

@@ -2,7 +2,7 @@
 import { Option } from "effect"
 import { stringify } from "yaml"
 import { toSnakeCase } from "../../../base/config/Config.ts"
-import { shownScore } from "../../../base/config/text.ts"
+import { shownScore } from "../../../base/text/text.ts"
 import { table } from "../../../run/find/table.ts"
 import { importances } from "../../tune/importance.ts"
 import { sections } from "../../tune/StudyFile.ts"

@@ -1,8 +1,8 @@
 /** Runs the trials of a study, several at a time, and saves a record of each trial that has ended. */
 import { join, relative } from "node:path"
 import { Deferred, Effect, Option, Semaphore } from "effect"
-import { exists } from "../../../base/config/files.ts"
-import { messageOf } from "../../../base/config/text.ts"
+import { exists } from "../../../base/files/files.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import { meanOf } from "../../../base/statistics/resampling.ts"
 import { toPath } from "../../../run/identifier.ts"
 import { stopOf } from "../../tune/asha.ts"

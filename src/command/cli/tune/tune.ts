@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { Cause, Effect, Exit, Option } from "effect"
-import { harmless } from "../../../base/config/text.ts"
+import { harmless } from "../../../base/text/text.ts"
 import { asSaved } from "../../../base/config/yaml.ts"
 import { isPlain } from "../../../base/config/plain.ts"
 import * as Layout from "../../../run/Layout.ts"

@@ -2,8 +2,8 @@
 import { basename } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Effect } from "effect"
-import { exists } from "../../../base/config/files.ts"
-import { shownError } from "../../../base/config/text.ts"
+import { exists } from "../../../base/files/files.ts"
+import { shownError } from "../../../base/text/text.ts"
 import { usageError } from "../output/output.ts"
 import { placeIn, shownThrown, UserProcess } from "./userCode.ts"
 

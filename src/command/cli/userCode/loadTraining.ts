@@ -9,10 +9,10 @@ import {
   type Plain,
   toCamelCase,
 } from "../../../base/config/Config.ts"
-import { exists } from "../../../base/config/files.ts"
-import { sha256 } from "../../../base/config/sha256.ts"
-import { messageOf } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { exists } from "../../../base/files/files.ts"
+import { sha256 } from "../../../base/text/sha256.ts"
+import { messageOf } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import * as Layout from "../../../run/Layout.ts"
 import type { RunResult } from "../../../run/RunResult.ts"
 import { kindOf, refuseUnknownKind } from "../../../run/RunSpec.ts"

@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Context, Effect } from "effect"
 import { display } from "../../../base/config/Config.ts"
-import { shortened, shownError } from "../../../base/config/text.ts"
+import { shortened, shownError } from "../../../base/text/text.ts"
 import { CommandError } from "../../CommandError.ts"
 
 const library = new URL("../../../", import.meta.url).href

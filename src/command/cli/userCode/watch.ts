@@ -1,9 +1,9 @@
 /** Watches from another thread whether the user's code lets the event loop turn, so that Ctrl-C always ends the process. */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
-import { compileCacheVariable } from "../../../base/config/compile-cache-node.ts"
+import { compileCacheVariable } from "../../../base/files/compile-cache-node.ts"
 import { stepsTaken } from "../../../rl/env/internal/stepsTaken.ts"
-import { programBeside } from "../../../base/config/programBeside.ts"
+import { programBeside } from "../../../base/files/programBeside.ts"
 import { PartOfSweep } from "../../sweep/part.ts"
 import { type Measures, stallMeter } from "./stall.ts"
 import { placeIn } from "./userCode.ts"

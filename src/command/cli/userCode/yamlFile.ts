@@ -4,7 +4,7 @@
  */
 import { Effect, type FileSystem } from "effect"
 import { display, isPlain, type Override } from "../../../base/config/Config.ts"
-import { mostBytes, readText, shownPath } from "../../../base/config/files.ts"
+import { mostBytes, readText, shownPath } from "../../../base/files/files.ts"
 import { keyPlaces, readYamlText } from "../../../base/config/yaml.ts"
 import { usageError } from "../output/output.ts"
 import { type CommandError } from "../../CommandError.ts"

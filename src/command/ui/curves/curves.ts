@@ -1,6 +1,6 @@
 /** Reads the learning curves of runs and keeps them in memory. When a file has grown, it reads only the new part. */
 import { Effect, Semaphore } from "effect"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import * as Layout from "../../../run/Layout.ts"
 import type { FileSource } from "../../../run/read/FileSource.ts"

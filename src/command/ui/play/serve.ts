@@ -1,7 +1,7 @@
 /** Serves the requests of the page "Play" within its web worker. It keeps trainings in an `ObjectStore`. */
 import { Cause, Effect, Fiber, Layer, Queue, Schema, type Scope } from "effect"
-import { messageOf } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { messageOf } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { foldersIn, ObjectStore, storedRuns } from "../../../run/store/objects/ObjectStore.ts"
 import { type PageGame, openGame } from "./game.ts"

@@ -1,7 +1,7 @@
 /** Runs a training that a page requests, and sends the page its progress, episodes to watch, and the result. */
 import { Cause, Effect, Exit, Layer, Option } from "effect"
 import * as wasm from "../../../tensor/backend/wasm.ts"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import { keyPlaces, readYamlText } from "../../../base/config/yaml.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { Recorder, type Sink } from "../../../run/record/Recorder.ts"

@@ -4,7 +4,7 @@
  */
 import { Effect, Semaphore } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
 import { scoreLine } from "../../../run/record/scoreLine.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"

@@ -1,7 +1,7 @@
 /** Reads large files line by line, without the last line if it is still being written. */
 import { Effect } from "effect"
-import { joined } from "../../../base/config/bytes.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { joined } from "../../../base/text/bytes.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { FileSource } from "../../../run/read/FileSource.ts"
 
 /** A whole line of a file without its line end, and the line's offsets in bytes. */

@@ -1,7 +1,7 @@
 /** Makes envs that run in other programs, over connections to these programs. */
 import { Effect, Exit, Result, Schema, type Scope } from "effect"
-import { messageOf, oneLine } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { messageOf, oneLine } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
 import { asyncBatchOf } from "../internal/asyncEpisodes.ts"

@@ -1,7 +1,7 @@
 /** Gives each episode of a batch its own random numbers, and saves where they come from. */
 import * as Schema from "effect/Schema"
-import { jsonText } from "../../../base/config/jsonText.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { invalid } from "../../../base/EnvError.ts"
 import { type Stream, stream } from "../../../base/rng/Rng.ts"
 import type { Snapshot } from "../BatchEnv.ts"

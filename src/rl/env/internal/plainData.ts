@@ -3,7 +3,7 @@
  * arrays, which JSON lacks. For other values (a function, a class instance, a cycle) `toText` throws `NotPlain`.
  * Snapshots and `checkEnv` convert the states of envs with it.
  */
-import { jsonValue } from "../../../base/config/text.ts"
+import { jsonValue } from "../../../base/text/text.ts"
 
 /** `toText` throws this if a value is not plain data: `path` is e.g. `state.cars[0]`, and `kind` e.g. `a function`. */
 export class NotPlain {

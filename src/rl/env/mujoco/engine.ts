@@ -4,7 +4,7 @@
  */
 import type { MainModule, MjData, MjModel } from "@mujoco/mujoco"
 import { Context, Effect, Predicate } from "effect"
-import { messageOf, oneLine } from "../../../base/config/text.ts"
+import { messageOf, oneLine } from "../../../base/text/text.ts"
 import { invalid } from "../../../base/EnvError.ts"
 import { checkLimits } from "./limits.ts"
 import { forcesOf, scenesOf } from "./scenes.ts"

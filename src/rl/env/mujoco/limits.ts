@@ -2,7 +2,7 @@
  * Bounds what a model may ask of MuJoCo before MuJoCo reads it. A few lines of MJCF can ask for a billion bodies, or for a
  * height field of many gigabytes, with which it would compute for hours or fill the memory. Reading the text takes linear time.
  */
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { invalid } from "../../../base/EnvError.ts"
 import type { Mjcf } from "./Simulation.ts"
 

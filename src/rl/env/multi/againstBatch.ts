@@ -4,8 +4,8 @@
  */
 import { Effect, Predicate, type Scope } from "effect"
 import { attempt } from "../../../base/config/attempt.ts"
-import { messageOf } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { messageOf } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"

@@ -1,7 +1,7 @@
 /** Declares the opponents, which play the agents that are not trained: random players, functions, policies, and past policies of a training. */
 import { Effect, Predicate, type Scope } from "effect"
 import { display } from "../../../base/config/Config.ts"
-import { messageOf } from "../../../base/config/text.ts"
+import { messageOf } from "../../../base/text/text.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { Snapshot } from "../BatchEnv.ts"
 import type { ActionOf } from "../Env.ts"

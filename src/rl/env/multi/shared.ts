@@ -2,8 +2,8 @@
  * Makes the env of a game in which one policy plays all agents: a batch has a row for each agent of each game. The rows of a
  * game are neighbours, and their episodes begin and end together.
  */
-import { utf8 } from "../../../base/config/utf8.ts"
-import { messageOf, oneLine } from "../../../base/config/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
+import { messageOf, oneLine } from "../../../base/text/text.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"
 import type { BatchEnv, EnvBatchOptions, Snapshot } from "../BatchEnv.ts"

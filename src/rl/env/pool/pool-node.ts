@@ -23,8 +23,8 @@ import {
 } from "./shared.ts"
 import { merge, part } from "./snapshots.ts"
 import { attempt } from "../../../base/config/attempt.ts"
-import { compileCacheVariable } from "../../../base/config/compile-cache-node.ts"
-import { programBeside } from "../../../base/config/programBeside.ts"
+import { compileCacheVariable } from "../../../base/files/compile-cache-node.ts"
+import { programBeside } from "../../../base/files/programBeside.ts"
 
 /** A worker thread, and the part of the batch that it steps: `count` envs, starting with env `first`. */
 interface Thread {

@@ -6,7 +6,7 @@
  */
 import type { Snapshot } from "../BatchEnv.ts"
 import { fromText, toText } from "../internal/plainData.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 /** Removes the prefixes `inner.`: each wrapper of a batch puts one before the names of the inner batch's arrays. */
 const lastPart = (key: string): string => key.slice(key.lastIndexOf(".") + 1)

@@ -10,8 +10,8 @@
  */
 import { Record } from "effect"
 import { jsonSchema } from "../../../base/config/jsonSchema.ts"
-import { markdownText, prettyJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { markdownText, prettyJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { type ActionSpace, maskSizeOf, optionsOf, sizeOf, type Space, unmasked } from "../../env/Space.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import { simplify } from "../../../tensor/graph/simplify.ts"

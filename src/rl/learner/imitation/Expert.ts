@@ -1,7 +1,7 @@
 /** Asks an expert for its actions in the observations of a batch of envs: a function, or a loaded policy. DAgger uses it. */
 import { Effect, Predicate } from "effect"
 import { attempt } from "../../../base/config/attempt.ts"
-import { shortened, shownError } from "../../../base/config/text.ts"
+import { shortened, shownError } from "../../../base/text/text.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
 import type { PolicyLike } from "../../env/multi/opponents.ts"

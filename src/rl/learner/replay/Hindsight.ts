@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { ConfigError, display } from "../../../base/config/Config.ts"
-import { messageOf, oneLine } from "../../../base/config/text.ts"
+import { messageOf, oneLine } from "../../../base/text/text.ts"
 import { EnvError } from "../../../base/EnvError.ts"
 import { type Goals, layoutOf } from "../../env/GoalEnv.ts"
 import { sizeOf, unflatten } from "../../env/Space.ts"

@@ -3,10 +3,10 @@
  * and `main_data.hdf5`, which has a group for each episode. `Transitions.ts` exports the public functions.
  */
 import { Effect, type FileSystem, Path, Schema } from "effect"
-import { jsonText } from "../../../base/config/jsonText.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
-import { mostBytes, readBytes, readText, replaceFolder, statOf, systemMessage } from "../../../base/config/files.ts"
-import { oneLine } from "../../../base/config/text.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
+import { mostBytes, readBytes, readText, replaceFolder, statOf, systemMessage } from "../../../base/files/files.ts"
+import { oneLine } from "../../../base/text/text.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { type ActionSpace, isWhole, maskSizeOf, partsOf, sizeOf, type Space } from "../../env/Space.ts"
 import { type Hdf5Dataset, encode, type Hdf5Group, type Hdf5Node } from "../../../base/formats/hdf5/Hdf5.ts"

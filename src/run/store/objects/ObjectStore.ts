@@ -13,7 +13,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
-import { messageOf, oneLine } from "../../../base/config/text.ts"
+import { messageOf, oneLine } from "../../../base/text/text.ts"
 import * as Layout from "../../Layout.ts"
 import type { Part } from "../FileTree.ts"
 import { type Folder, joined } from "../Folder.ts"

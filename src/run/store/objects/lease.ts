@@ -8,7 +8,7 @@
  * renews a lock that was not renewed lately, and fails if the lock is lost.
  */
 import { Clock, Effect, Schedule, type Scope, Semaphore } from "effect"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { LeaseOwner } from "../lock.ts"
 import { RunStoreError, runStoreError } from "../RunStoreError.ts"
 import type { ObjectStore, VersionedObject, Versions } from "./ObjectStore.ts"

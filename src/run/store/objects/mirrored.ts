@@ -4,7 +4,7 @@
  * whole object again.
  */
 import { Effect, type Scope, Semaphore } from "effect"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { FileTree } from "../FileTree.ts"
 import { runStoreError } from "../RunStoreError.ts"
 import type { ObjectStore } from "./ObjectStore.ts"

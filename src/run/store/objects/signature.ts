@@ -10,7 +10,7 @@
 import { hmac } from "@noble/hashes/hmac.js"
 import { sha256 } from "@noble/hashes/sha2.js"
 import { bytesToHex } from "@noble/hashes/utils.js"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 
 /** A pair of keys, with a token if they are valid only for some time. */
 interface Credentials {

@@ -5,9 +5,9 @@
  */
 import { Record } from "effect"
 import * as Schema from "effect/Schema"
-import { jsonText } from "../../../base/config/jsonText.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
 import { fieldsOf } from "../../../base/formats/protobuf.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../encoded.ts"
 import { GraphError } from "../GraphError.ts"
 import { fail } from "../ops/core.ts"

@@ -3,7 +3,7 @@
  * constants, such as a transposed copy of a weight, is computed by `prepare` and stays in memory. Programs with equal
  * values keep them at the same address, where each `prepare` writes the same numbers.
  */
-import { exactText } from "../../../base/config/text.ts"
+import { exactText } from "../../../base/text/text.ts"
 import type { TensorData } from "../Tensor.ts"
 import type { FusedGroup } from "./fuse.ts"
 import type { Node } from "./ir.ts"

@@ -4,8 +4,8 @@
  */
 import { Clock, Context, Deferred, Effect, Redacted, Schema } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
-import { jsonValue, oneLine } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { jsonValue, oneLine } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { LmError } from "../../../agents/lm/LmError.ts"
 import { type BytesAnswer, type BytesRequest, requestBytes } from "../../../agents/lm/providers/httpBytes.ts"
 import { retryAfterOf } from "../../../agents/lm/providers/http.ts"

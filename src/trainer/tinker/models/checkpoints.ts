@@ -3,8 +3,8 @@
  * `tinker://MODEL/sampler_weights/NAME`. Both are adapters in peft's format, so other programs can load them, too.
  */
 import { Clock, Effect, Schema } from "effect"
-import { parsedJson, prettyJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { parsedJson, prettyJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { DecoderConfig } from "../../../decoder/networks/Decoder.ts"
 import * as HuggingFaceAdapter from "../../../decoder/huggingFace/Adapter.ts"
 import type { Contents, FileTree } from "../../../run/store/FileTree.ts"

@@ -10,9 +10,9 @@
  * server repeats the requests since the last update; a gradient depends only on its request, so the results are the same.
  */
 import { Effect, Schema } from "effect"
-import { joined } from "../../../base/config/bytes.ts"
-import { parsedJson, prettyJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { joined } from "../../../base/text/bytes.ts"
+import { parsedJson, prettyJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { FileTree } from "../../../run/store/FileTree.ts"
 import { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import { Outcome } from "../wire/outcomes.ts"

@@ -1,8 +1,8 @@
 /** Creates, opens and unloads the models of a Tinker server, and accepts their requests. */
 import { Effect, Latch, Semaphore } from "effect"
-import { joined } from "../../../base/config/bytes.ts"
-import { sha256 } from "../../../base/config/sha256.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { joined } from "../../../base/text/bytes.ts"
+import { sha256 } from "../../../base/text/sha256.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import * as Decoder from "../../../decoder/networks/Decoder.ts"
 import { ApiError, badRequest } from "../../../decoder/serve/ApiError.ts"

@@ -1,8 +1,8 @@
 /** Performs the requests of models, each model's in the order of their numbers and each request exactly once. */
 import { Clock, Effect } from "effect"
-import { isMachineFault } from "../../../base/config/files.ts"
-import { messageOf, parsedJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { isMachineFault } from "../../../base/files/files.ts"
+import { messageOf, parsedJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { ApiError, badRequest } from "../../../decoder/serve/ApiError.ts"
 import { decoderOf, failedBy, outcomeOfRefusal } from "../answers.ts"
 import { clearGradient, encodeState, restoreState, updateAdapter } from "./AdapterInTraining.ts"

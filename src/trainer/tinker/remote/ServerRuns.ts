@@ -1,9 +1,9 @@
 /** Keeps the models of a trainer's runs on a server: creates, saves, loads and unloads them. */
 import { Effect, Exit, Schema, Scope } from "effect"
 import { isOfAttention } from "../models/AdapterInTraining.ts"
-import { jsonText } from "../../../base/config/jsonText.ts"
-import { prettyJson } from "../../../base/config/text.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
+import { jsonText } from "../../../base/text/jsonText.ts"
+import { prettyJson } from "../../../base/text/text.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import type { MultiRunConfig } from "../../config/MultiRunConfig.ts"
 import * as Layout from "../../Layout.ts"
 import type { RunSlot } from "../../runs/RunSlot.ts"

@@ -3,7 +3,7 @@
  * generates on another core. The results are the same bits as in the server's thread.
  */
 import { Effect, Schema, type Scope } from "effect"
-import { programBeside } from "../../../base/config/programBeside.ts"
+import { programBeside } from "../../../base/files/programBeside.ts"
 import { askedThread } from "../../../spread/workers/asked-thread-node.ts"
 import type { WorkerError } from "../../../spread/workers/WorkerError.ts"
 import { BackendError } from "../../../tensor/backend/Backend.ts"

@@ -1,5 +1,5 @@
 /** Reads and writes the protobuf messages of Tinker's protocol. The numbers of fields are those of its public schema. */
-import { utf8 } from "../../../base/config/utf8.ts"
+import { utf8 } from "../../../base/text/utf8.ts"
 import { fieldsOf, type ProtobufField, ProtobufMessage } from "../../../base/formats/protobuf.ts"
 import type { LossOutput, SampleOutput } from "./outcomes.ts"
 import { DatumProblem, type RawDatum, type RawLossRequest, type RequestTensor } from "../training/Datum.ts"

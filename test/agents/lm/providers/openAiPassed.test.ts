@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { passedBytes } from "../../../../src/agents/lm/providers/openAiPassed.ts"
-import { utf8 } from "../../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../../src/base/text/utf8.ts"
 
 const events = ['data: {"choices":[1]}\r\n\r\n', 'data: {"choices":[],\ndata: "usage":{}}\n\n', "data: [DONE]\n\n"]
 

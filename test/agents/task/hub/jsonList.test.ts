@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { utf8 } from "../../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../../src/base/text/utf8.ts"
 import { eachItem } from "../../../../src/agents/task/hub/jsonList.ts"
 
 const itemsOf = (text: string): ReadonlyArray<string> | undefined => {

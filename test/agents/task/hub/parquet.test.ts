@@ -2,8 +2,8 @@ import { brotliCompressSync, gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { parquetWriteBuffer } from "hyparquet-writer"
-import { utf8 } from "../../../../src/base/config/utf8.ts"
-import { joined } from "../../../../src/base/config/bytes.ts"
+import { utf8 } from "../../../../src/base/text/utf8.ts"
+import { joined } from "../../../../src/base/text/bytes.ts"
 import { linesOf } from "../../../../src/agents/task/hub/rows.ts"
 
 const texts = Array.from({ length: 100 }, (_, index) => `question ${index}`)

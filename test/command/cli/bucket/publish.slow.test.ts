@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { connect } from "../../../../src/command/cli/bucket/connect.ts"
 import { openPublished } from "../../../../src/command/cli/bucket/publish.ts"
-import { utf8 } from "../../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../../src/base/text/utf8.ts"
 import { bucketServer } from "./inBucket.ts"
 
 const place = "s3://runs/team"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { utf8 } from "../../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../../src/base/text/utf8.ts"
 import * as Batch from "../../../../src/rl/env/Batch.ts"
 import type { AsyncBatchEnv } from "../../../../src/rl/env/BatchEnv.ts"
 import * as EpisodeLog from "../../../../src/rl/env/EpisodeLog.ts"

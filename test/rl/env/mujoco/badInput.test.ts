@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
-import { utf8 } from "../../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../../src/base/text/utf8.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
 import * as Batch from "../../../../src/rl/env/Batch.ts"
 import { MujocoPackage } from "../../../../src/rl/env/mujoco/engine.ts"

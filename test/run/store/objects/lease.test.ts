@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import type { LeaseOwner } from "../../../../src/run/store/lock.ts"
 import { guarded, holdLease } from "../../../../src/run/store/objects/lease.ts"
 import { ObjectStore, type Versions } from "../../../../src/run/store/objects/ObjectStore.ts"
-import { utf8 } from "../../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../../src/base/text/utf8.ts"
 
 const key = "team/run.lock"
 const address = "s3://runs/team/run.lock"

@@ -1,9 +1,9 @@
 /** Encodes answers of `POST /v1/completions`: whole ones, and the chunks of streamed ones. These are pure functions. */
-import type { Generated, GeneratedToken, PromptLogprobs, WeightsUsed } from "../inference/Engine.ts"
+import type { Generated, GeneratedToken, PromptLogprobs, WeightsUsed } from "../../inference/Engine.ts"
 import { usageOf } from "./chatAnswer.ts"
 import type { ChoiceEvent } from "./choices.ts"
 import { joined, type TokenTexts } from "./tokenTexts.ts"
-import { ending, fingerprint } from "./weightsUsed.ts"
+import { ending, fingerprint } from "../weightsUsed.ts"
 
 /** The parts of a request on which its answer depends. */
 export interface CompletionQuestion {

@@ -8,10 +8,10 @@ import {
   type GenerateRequest,
   type ModelInfo,
   type RequestedSampling,
-} from "../inference/Engine.ts"
-import { stream as randomStream } from "../../base/rng/Rng.ts"
-import { badRequest } from "./ApiError.ts"
-import type { SamplingBody } from "./requests.ts"
+} from "../../inference/Engine.ts"
+import { stream as randomStream } from "../../../base/rng/Rng.ts"
+import { badRequest } from "../ApiError.ts"
+import type { SamplingBody } from "../requests.ts"
 
 /** Returns the seed of a choice. The first choice has the request's own seed, so it does not depend on `n`. */
 const seedOf = (seed: number | null, choice: number): number | null =>

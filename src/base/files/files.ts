@@ -6,8 +6,8 @@
 import { Effect, Path, type PlatformError } from "effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Schema from "effect/Schema"
-import { oneLine } from "./text.ts"
-import { utf8 } from "./utf8.ts"
+import { oneLine } from "../text/text.ts"
+import { utf8 } from "../text/utf8.ts"
 
 /** Reports that a file or folder cannot be used. The message says why in one line, without the path. */
 export class FileError extends Schema.TaggedError<FileError>()("FileError", {

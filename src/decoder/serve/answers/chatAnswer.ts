@@ -1,10 +1,10 @@
 /** Encodes answers of `POST /v1/chat/completions`: whole ones, and the chunks of streamed ones. These are pure functions. */
-import type { Generated, GeneratedToken, WeightsUsed } from "../inference/Engine.ts"
-import { type AnswerEvent, collect, type ToolReader } from "../../agents/lm/toolFormats/ToolFormat.ts"
+import type { Generated, GeneratedToken, WeightsUsed } from "../../inference/Engine.ts"
+import { type AnswerEvent, collect, type ToolReader } from "../../../agents/lm/toolFormats/ToolFormat.ts"
 import type { ChoiceEvent } from "./choices.ts"
-import { expertsBody } from "./expertsBody.ts"
+import { expertsBody } from "../expertsBody.ts"
 import type { TokenTexts } from "./tokenTexts.ts"
-import { fingerprint, weightsBody } from "./weightsUsed.ts"
+import { fingerprint, weightsBody } from "../weightsUsed.ts"
 
 /** The parts of a request on which its answer depends. */
 export interface ChatQuestion {

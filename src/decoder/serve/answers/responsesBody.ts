@@ -1,8 +1,8 @@
 /** Defines the body of `POST /v1/responses`, and converts its input to the messages of a chat. */
 import { Effect, Schema } from "effect"
-import { fraction, intBetween, nonNegative, positiveInt } from "../../base/config/fields.ts"
-import { type ApiError, badRequest } from "./ApiError.ts"
-import { type ChatBody, maybe, type RequestMessage } from "./requests.ts"
+import { fraction, intBetween, nonNegative, positiveInt } from "../../../base/config/fields.ts"
+import { type ApiError, badRequest } from "../ApiError.ts"
+import { type ChatBody, maybe, type RequestMessage } from "../requests.ts"
 
 const Part = Schema.Struct({ type: Schema.String, text: maybe(Schema.String) })
 

@@ -1,8 +1,8 @@
 /** Converts the conversation of a request to the form that chat templates render. */
 import { Effect } from "effect"
-import { type ChatModel, promptOf } from "../engine/ChatModel.ts"
-import { type ApiError, badRequest } from "./ApiError.ts"
-import type { ChatBody, RequestMessage } from "./requests.ts"
+import { type ChatModel, promptOf } from "../../engine/ChatModel.ts"
+import { type ApiError, badRequest } from "../ApiError.ts"
+import type { ChatBody, RequestMessage } from "../requests.ts"
 
 /** Returns the text of a message's content; the parts of a list are paragraphs. */
 const textOf = Effect.fnUntraced(function* ({ content, role, tool_calls }: RequestMessage, place: string) {

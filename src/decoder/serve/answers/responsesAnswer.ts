@@ -1,10 +1,10 @@
 /** Encodes answers of `POST /v1/responses`: whole ones, and the events of streamed ones. These are pure functions. */
-import type { Generated } from "../inference/Engine.ts"
-import type { AnswerEvent, ToolReader } from "../../agents/lm/toolFormats/ToolFormat.ts"
-import type { ApiError } from "./ApiError.ts"
+import type { Generated } from "../../inference/Engine.ts"
+import type { AnswerEvent, ToolReader } from "../../../agents/lm/toolFormats/ToolFormat.ts"
+import type { ApiError } from "../ApiError.ts"
 import type { ChoiceEvent } from "./choices.ts"
 import type { ResponsesBody } from "./responsesBody.ts"
-import { fingerprint, weightsBody } from "./weightsUsed.ts"
+import { fingerprint, weightsBody } from "../weightsUsed.ts"
 
 /** The parts of a request on which its answer depends. */
 interface ResponseQuestion {

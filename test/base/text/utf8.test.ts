@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { utf8 } from "../../../src/base/config/utf8.ts"
+import { utf8 } from "../../../src/base/text/utf8.ts"
 
 const notUtf8 = Uint8Array.of(97, 0xff)
 const marked = Uint8Array.of(0xef, 0xbb, 0xbf, 97)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isHostName, refusedBy, sameKey } from "../../../src/base/config/hostGuard.ts"
+import { isHostName, refusedBy, sameKey } from "../../../src/base/trust/hostGuard.ts"
 
 const loopback = { host: "127.0.0.1", machine: "box", allowed: [] }
 const open = { host: "0.0.0.0", machine: "box", allowed: [] }

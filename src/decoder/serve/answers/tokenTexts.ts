@@ -1,6 +1,6 @@
 /** Formats tokens and their log-probabilities for OpenAI's protocol. These are pure functions. */
-import type { TokenCandidate, GeneratedToken, PromptLogprobs } from "../inference/Engine.ts"
-import type { ModelTokens } from "../engine/ChatModel.ts"
+import type { TokenCandidate, GeneratedToken, PromptLogprobs } from "../../inference/Engine.ts"
+import type { ModelTokens } from "../../engine/ChatModel.ts"
 
 /** The log-probability of a token that cannot occur, because JSON has no −Infinity. Other servers send the same number. */
 export const leastLogprob = -9999

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { jsonText } from "../../../src/base/config/jsonText.ts"
+import { jsonText } from "../../../src/base/text/jsonText.ts"
 
 const schema = jsonText(Schema.Struct({ list: Schema.Unknown }))
 const nested = (levels: number): string => `{ "list": ${"[".repeat(levels)}${"]".repeat(levels)} }`

@@ -1,16 +1,16 @@
 /** Handles the requests that generate text: chat completions and completions, whole or streamed. */
 import { Effect, Schema } from "effect"
-import type { ModelInfo } from "../inference/Engine.ts"
-import { type ApiError, badRequest } from "./ApiError.ts"
+import type { ModelInfo } from "../../inference/Engine.ts"
+import { type ApiError, badRequest } from "../ApiError.ts"
 import { chatAnswer, ChatChunks, type ChatQuestion } from "./chatAnswer.ts"
 import { generateAll, requestsOf, streamAll } from "./choices.ts"
 import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./completionAnswer.ts"
 import { conversationPrompt } from "./conversation.ts"
-import { ChatBody, CompletionBody, decoder } from "./requests.ts"
-import { json, streamed } from "./responses.ts"
-import { answerFormatOf, formatKey, formatRefusedAs } from "./structuredOutputs.ts"
-import { timedAnswer } from "./serveMetrics.ts"
-import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "./ServerState.ts"
+import { ChatBody, CompletionBody, decoder } from "../requests.ts"
+import { json, streamed } from "../responses.ts"
+import { answerFormatOf, formatKey, formatRefusedAs } from "../structuredOutputs.ts"
+import { timedAnswer } from "../serveMetrics.ts"
+import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "../ServerState.ts"
 
 /** Returns the number of likeliest tokens for each token of the prompt; null if the request asks for none. */
 const promptLogprobsOf = ({

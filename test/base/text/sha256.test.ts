@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { sha256, Sha256 } from "../../../src/base/config/sha256.ts"
+import { sha256, Sha256 } from "../../../src/base/text/sha256.ts"
 
 it.effect("SHA-256 equals the standard's examples", () =>
   Effect.gen(function* () {

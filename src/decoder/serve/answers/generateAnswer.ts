@@ -3,18 +3,18 @@
  * prompts and read answers itself.
  */
 import { Effect } from "effect"
-import type { EngineError, Generated, GeneratedToken, TokenCandidate, WeightsUsed } from "../inference/Engine.ts"
-import { snakeCase } from "../../base/config/plain.ts"
-import { badRequest } from "./ApiError.ts"
+import type { EngineError, Generated, GeneratedToken, TokenCandidate, WeightsUsed } from "../../inference/Engine.ts"
+import { snakeCase } from "../../../base/config/plain.ts"
+import { badRequest } from "../ApiError.ts"
 import { usageOf } from "./chatAnswer.ts"
 import { type ChoiceEvent, generateAll, requestsOf, streamAll } from "./choices.ts"
-import { expertsBody } from "./expertsBody.ts"
-import { decoder, GenerateBody, SamplingParams } from "./requests.ts"
-import { json, streamed } from "./responses.ts"
-import { timedAnswer } from "./serveMetrics.ts"
-import { beginAnswer, modelOf, readBody, type ServerState } from "./ServerState.ts"
+import { expertsBody } from "../expertsBody.ts"
+import { decoder, GenerateBody, SamplingParams } from "../requests.ts"
+import { json, streamed } from "../responses.ts"
+import { timedAnswer } from "../serveMetrics.ts"
+import { beginAnswer, modelOf, readBody, type ServerState } from "../ServerState.ts"
 import { leastLogprob, type TokenTexts } from "./tokenTexts.ts"
-import { ending, fingerprint } from "./weightsUsed.ts"
+import { ending, fingerprint } from "../weightsUsed.ts"
 
 const decodeBody = decoder(GenerateBody)
 const decodeSettings = decoder(SamplingParams, "sampling_params")

@@ -12,8 +12,8 @@ import {
   refusal,
   shownPath,
   textOf,
-} from "../../../src/base/config/files.ts"
-import { readPartSync, readTextSync } from "../../../src/base/config/files-node.ts"
+} from "../../../src/base/files/files.ts"
+import { readPartSync, readTextSync } from "../../../src/base/files/files-node.ts"
 
 const messageOf = <A, R>(effect: Effect.Effect<A, { readonly message: string }, R>) =>
   Effect.map(Effect.flip(effect), ({ message }) => message)

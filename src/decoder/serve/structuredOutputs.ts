@@ -1,5 +1,6 @@
 /** Reads the formats of answers: OpenAI's `response_format`, and vLLM's `structured_outputs`. */
 import { Effect, Option, Schema } from "effect"
+import { jsonText } from "../../base/text/jsonText.ts"
 import type { EngineError, RequestedSampling } from "../inference/Engine.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 import { type ChatBody, decoder, maybe } from "./requests.ts"
@@ -19,7 +20,7 @@ const StructuredOutputs = Schema.Struct({
 type StructuredOutputs = typeof StructuredOutputs.Type
 
 const decodeOutputs = decoder(StructuredOutputs, param)
-const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+const decodeJson = Schema.decodeUnknownOption(jsonText(Schema.Record(Schema.String, Schema.Unknown)))
 
 const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false
 

@@ -98,7 +98,9 @@ export const modelInfo = Effect.fnUntraced(function* (request: TinkerRequest) {
 export const unload = Effect.fnUntraced(function* (request: TinkerRequest) {
   const { model_id } = yield* bodyBy(request, decode.model)
   const { state, owner } = request
-  yield* usingModel(state, { id: model_id, owner }, (model) => unloadModel(state, model))
+  // A client that lost the answer sends the request again.
+  const { is_unloaded } = yield* checkOwner(state, model_id, owner, "model_id")
+  if (!is_unloaded) yield* usingModel(state, { id: model_id, owner }, (model) => unloadModel(state, model))
   const id = `${model_id}/unload`
   state.futures.ensure(id, owner)
   state.futures.settle(id, { _tag: "Other", value: { type: "unload_model", model_id } })

@@ -174,6 +174,26 @@ describe("what a Tinker server has acknowledged", () => {
     await client.stop()
   })
 
+  it("has an outcome after a restart, also if its model or another one cannot be opened", async () => {
+    const folder = temporaryFolder()
+    const before = await startTinker(folder)
+    const damaged = (await newModel(before)).model
+    const { model } = await newModel(before)
+    for (const id of [damaged, model]) await before.post("/optim_step", stepBody(id, 2))
+    await before.stop()
+    const requests = join(folder, "models", model, "requests")
+    writeFileSync(join(requests, "000000000001"), readFileSync(join(requests, "000000000002")))
+    const after = await startTinker(folder, {}, (files) => ({
+      ...files,
+      read: (path) => (path.includes(`${damaged}/requests`) ? Effect.die("a damaged disk") : files.read(path)),
+    }))
+    const { body: failed } = await after.post("/retrieve_future", future(damaged, 2))
+    assert.match(failed.error, /cannot be opened/)
+    const { body: outcome } = await after.post("/retrieve_future", future(model, 2))
+    assert.match(outcome.error, /there is no gradient/)
+    await after.stop()
+  })
+
   it("waits for a request that has not arrived, until the model is unloaded", async () => {
     const client = await startTinker(temporaryFolder())
     const { model } = await newModel(client)
@@ -181,6 +201,8 @@ describe("what a Tinker server has acknowledged", () => {
     await client.post("/optim_step", stepBody(model, 3))
     const waiting = client.post("/retrieve_future", future(model, 3))
     await client.done("/unload_model", { model_id: model })
+    // A client that lost the answer sends the request again.
+    assert.strictEqual((await client.done("/unload_model", { model_id: model })).type, "unload_model")
     assert.match((await waiting).body.error, /was unloaded/)
     assert.strictEqual((await client.post("/optim_step", stepBody(model, 2))).status, 404)
     await client.stop()

@@ -91,18 +91,19 @@ export const openWaiting = Effect.fnUntraced(function* (state: TinkerState) {
     if (open.length > 0) waiting.push({ record, seqs: open })
   }
   const openOne = Effect.fnUntraced(function* ({ record: { id, owner }, seqs }: (typeof waiting)[number]) {
+    /** Settles the requests of a model that cannot be opened. The other models are opened all the same. */
+    const giveUp = (reason: unknown) => {
+      const failed = failedBy("server", `the model ${id} cannot be opened; the server's log says why`)
+      for (const seq of seqs) futures.settle(requestIdOf(id, seq), failed)
+      return Effect.as(Effect.logError(`the model ${id} cannot be opened and is left as it is`, reason), true)
+    }
     for (;;) {
       becameIdle.closeUnsafe()
-      const isOpen = yield* usingModel(state, { id, owner }, () => Effect.succeed(true)).pipe(
-        Effect.catch((error) => {
-          if (error === noRoom) return Effect.succeed(false)
-          const failed = failedBy("server", `the model ${id} cannot be opened; the server's log says why`)
-          for (const seq of seqs) futures.settle(requestIdOf(id, seq), failed)
-          const problem = `the model ${id} cannot be opened and is left as it is: ${error.message}`
-          return Effect.as(Effect.logError(problem), true)
-        }),
+      const isDone = yield* usingModel(state, { id, owner }, () => Effect.succeed(true)).pipe(
+        Effect.catch((error) => (error === noRoom ? Effect.succeed(false) : giveUp(error.message))),
+        Effect.catchDefect(giveUp),
       )
-      if (isOpen) return
+      if (isDone) return
       yield* becameIdle.await
     }
   })

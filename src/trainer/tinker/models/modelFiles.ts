@@ -107,6 +107,8 @@ export const writeRecord = (files: FileTree, record: ModelRecord): Effect.Effect
 
 /** Reads the settings of a model; undefined if there is none with this id. */
 export const readRecord = Effect.fnUntraced(function* (files: FileTree, id: string) {
+  // The id may be a client's, so it must not lead to another folder.
+  if (!/^[\w-]+$/.test(id)) return undefined
   return (yield* files.exists(recordFile(id))) ? yield* readJson(files, recordFile(id), ModelRecord) : undefined
 })
 

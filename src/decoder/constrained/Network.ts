@@ -8,6 +8,8 @@ import { EngineError } from "../inference/EngineError.ts"
 const mostStates = 50_000
 /** The largest number of transitions that read a byte, of which a state usually has one or two. */
 const mostReads = 200_000
+/** The largest sum of states, transitions and sizes of regular expressions: more than one format can have by its own limits. */
+const mostWork = 400_000
 /** The largest number of calls inside each other, so of values in a JSON text. */
 export const mostDepth = 64
 
@@ -43,21 +45,41 @@ export interface Networks {
 export const formatError = (path: string, problem: string): EngineError =>
   new EngineError({ reason: "invalidRequest", part: "jsonSchema", message: `${path}: ${problem}` })
 
+/** Counts the work of compiling several formats, which have a limit together so that a request cannot take long. */
+export class CompileWork {
+  private spent = 0
+
+  /** Counts work. Throws an `EngineError` with the name of a format if it is too much. */
+  spend(size: number, name: string): void {
+    this.spent += size
+    if (this.spent > mostWork)
+      throw formatError(name, `expected a smaller ${name}, or fewer of them in one request; they are too large together`)
+  }
+}
+
 export class NetworkBuilder {
   private readonly name: string
+  private readonly work: CompileWork
   private readonly ends: Array<{ readonly first: number; readonly last: number }> = []
   private readonly ranges: Array<Array<ByteRange>> = []
   private readonly jumps: Array<Array<number>> = []
   private readonly calls: Array<Array<Call>> = []
   private reads = 0
 
-  /** `name` is what the format is called in messages. */
-  constructor(name = "schema") {
+  /** `name` is what the format is called in messages. Formats with the same `work` have a limit together. */
+  constructor(name = "schema", work = new CompileWork()) {
     this.name = name
+    this.work = work
+  }
+
+  /** Counts work that adds no states and no transitions. */
+  spend(size: number): void {
+    this.work.spend(size, this.name)
   }
 
   /** Adds a state. */
   state(): number {
+    this.spend(1)
     if (this.ranges.length >= mostStates)
       throw formatError(this.name, `expected a ${this.name} for at most ${mostStates} states; make it smaller`)
     this.jumps.push([])
@@ -74,6 +96,7 @@ export class NetworkBuilder {
 
   /** Adds a transition that reads a byte from `least` to `most`. */
   read(from: number, least: number, most: number, to: number): void {
+    this.spend(1)
     if (++this.reads > mostReads)
       throw formatError(this.name, `expected a ${this.name} for at most ${mostReads} transitions; make it smaller`)
     this.ranges[from].push({ least, most, to })

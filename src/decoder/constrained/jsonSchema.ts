@@ -9,7 +9,7 @@ import { addArray } from "./arrays.ts"
 import type { Compiler } from "./Compiler.ts"
 import { addSharedNetworks, addText, addTexts, type SharedNetworks } from "./jsonParts.ts"
 import { checkedSchema, generalKeyword, typeOfValue, type TypeName, typesOf, withoutAllOf } from "./keywords.ts"
-import { formatError, mostDepth, NetworkBuilder, type Networks } from "./Network.ts"
+import { type CompileWork, formatError, mostDepth, NetworkBuilder, type Networks } from "./Network.ts"
 import { addLimited } from "./numbers.ts"
 import { addMembersOf } from "./objects.ts"
 import { refTarget } from "./references.ts"
@@ -29,9 +29,12 @@ interface SchemaPlace {
   readonly through: ReadonlyArray<string>
 }
 
-/** Compiles a schema. Throws an `EngineError` that names the place of what is wrong or not supported. */
-export const compileJsonSchema = (schema: unknown): Networks => {
-  const compiler = new SchemaCompiler(schema)
+/**
+ * Compiles a schema. Throws an `EngineError` that names the place of what is wrong or not supported. Schemas with the same `work`
+ * have a limit together.
+ */
+export const compileJsonSchema = (schema: unknown, work?: CompileWork): Networks => {
+  const compiler = new SchemaCompiler(schema, work)
   const networks = compiler.compile()
   if (networks.needs[networks.ends[0].first] === Infinity)
     throw formatError("schema", `no value fits, or only values with more than ${mostDepth} values inside each other`)
@@ -39,7 +42,7 @@ export const compileJsonSchema = (schema: unknown): Networks => {
 }
 
 class SchemaCompiler implements Compiler {
-  readonly builder = new NetworkBuilder()
+  readonly builder: NetworkBuilder
   readonly shared: SharedNetworks
   readonly regex: RegexWriter
   readonly root: unknown
@@ -49,8 +52,9 @@ class SchemaCompiler implements Compiler {
   /** The number of schemas that are being compiled, each inside the one before. */
   private nested = 0
 
-  constructor(root: unknown) {
+  constructor(root: unknown, work: CompileWork | undefined) {
     this.root = root
+    this.builder = new NetworkBuilder("schema", work)
     this.whole = this.builder.network()
     this.shared = addSharedNetworks(this.builder)
     this.regex = new RegexWriter(this.builder, { quoted: true })

@@ -8,6 +8,7 @@
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import type { ToolFormat } from "../../agents/lm/toolFormats/ToolFormat.ts"
 import { compileJsonSchema } from "../constrained/jsonSchema.ts"
+import { CompileWork } from "../constrained/Network.ts"
 import { EngineError } from "../inference/EngineError.ts"
 
 /** A tool of a request. */
@@ -30,9 +31,9 @@ const anyObject: Plain = { type: "object" }
 const typing = ["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"]
 
 /** Returns why the engine cannot hold an answer to a schema; undefined if it can. */
-const problemOf = (schema: Plain): string | undefined => {
+const problemOf = (schema: Plain, work?: CompileWork): string | undefined => {
   try {
-    compileJsonSchema(schema)
+    compileJsonSchema(schema, work)
     return undefined
   } catch (error) {
     if (error instanceof EngineError) return error.message
@@ -50,9 +51,9 @@ const parametersOf = ({ parameters }: ForcedTool): Plain => {
 }
 
 /** Returns the same schema, or any object if that is not supported. Throws an `EngineError` if the tool is strict. */
-const supportedOf = (tool: ForcedTool): Plain => {
+const supportedOf = (tool: ForcedTool, work?: CompileWork): Plain => {
   const schema = parametersOf(tool)
-  const problem = problemOf(schema)
+  const problem = problemOf(schema, work)
   if (problem === undefined) return schema
   if (tool.strict === true) throw refused(`the parameters of ${tool.name}`, problem)
   return anyObject
@@ -73,7 +74,7 @@ const moved = (value: unknown, place: string): unknown => {
   )
 }
 
-/** The largest number of tools whose schemas are checked one by one, since each takes time. */
+/** The largest number of tools whose schemas are checked one by one. `CompileWork` limits the time of all of them together. */
 const mostChecked = 16
 
 /** Makes the schema of an object that calls one of the tools. */
@@ -93,7 +94,8 @@ const anyCall = (tools: ReadonlyArray<ForcedTool>, key: "arguments" | "parameter
   const problem = problemOf(whole)
   if (problem === undefined) return whole
   if (tools.length <= mostChecked) {
-    const supported = oneOfThem(supportedOf)
+    const work = new CompileWork()
+    const supported = oneOfThem((tool) => supportedOf(tool, work))
     if (problemOf(supported) === undefined) return supported
   }
   if (tools.some(({ strict }) => strict === true)) throw refused("tools", problem)

@@ -86,6 +86,7 @@ export class RegexWriter {
 
   private spend(size: number, path: string): void {
     this.size += size
+    this.builder.spend(size)
     if (this.size <= mostSize) return
     const problem =
       "the regular expressions of this format are too large together; use smaller numbers in quantifiers such as {1,20} and in maxLength"

@@ -1,6 +1,6 @@
 /**
- * Holds answers to a format: for each step of a request, it excludes the tokens with which the text could no longer become JSON
- * that fits a schema. Each request has a cursor of its own in the format; formats are kept for later requests.
+ * Holds answers to a format: for each step of a request, it excludes the tokens with which the text could no longer fit the
+ * format. Each request has a cursor of its own in the format; formats are kept for later requests.
  */
 import { EngineError } from "../inference/EngineError.ts"
 import { Automaton } from "./Automaton.ts"
@@ -55,7 +55,7 @@ export class FormatCursor {
       reason: "invalidRequest",
       part: "jsonSchema",
       message:
-        "the model's tokenizer has no token that can follow in this format; use a model whose tokens include the characters of JSON, such as { and \"",
+        "the model's tokenizer has no token that can follow in this format; use a model whose tokens include its characters, such as { and \" for JSON",
     })
   }
 
@@ -89,22 +89,26 @@ export class AnswerFormats {
   ofAnswer({ jsonSchema, textFormat }: RequestedFormats): FormatCursor | undefined {
     if (textFormat === null) return jsonSchema === null ? undefined : this.cursor(jsonSchema)
     if (jsonSchema !== null) throw formatError(textFormat.type, "expected no JSON Schema beside it")
-    return this.begun(JSON.stringify(["text", textFormat]), () => compileTextFormat(textFormat))
+    const text = JSON.stringify(["text", textFormat])
+    return this.begun({ name: textFormat.type, text }, () => compileTextFormat(textFormat))
   }
 
   /** Begins a text that fits a JSON Schema. Throws an `EngineError` if the schema cannot be used. */
   cursor(schema: unknown): FormatCursor {
-    return this.begun(textOf(schema), () => compileJsonSchema(schema))
+    return this.begun({ name: "schema", text: textOf(schema) }, () => compileJsonSchema(schema))
   }
 
-  /** Begins a text in a format that is compiled unless it is known. `text` is the format as JSON. */
-  private begun(text: string, compile: () => Networks): FormatCursor {
+  /** Begins a text in a format that is compiled unless it is known. `text` is the format as JSON, `name` its name in messages. */
+  private begun(
+    { name, text }: { readonly name: string; readonly text: string },
+    compile: () => Networks,
+  ): FormatCursor {
     const { bytesOf, special } = this.vocabulary
     if (bytesOf === undefined || special === undefined)
-      throw formatError("schema", "the engine's tokenizer does not know the bytes of its tokens")
+      throw formatError(name, "the engine's tokenizer does not know the bytes of its tokens")
     this.masks ??= new TokenMasks({ bytesOf, special }, this.vocabSize)
     if (text.length > mostCharacters)
-      throw formatError("schema", `expected at most ${mostCharacters} characters as JSON, found ${text.length}`)
+      throw formatError(name, `expected at most ${mostCharacters} characters as JSON, found ${text.length}`)
     const automaton = this.known.get(text) ?? new Automaton(compile())
     this.known.delete(text)
     this.known.set(text, automaton)

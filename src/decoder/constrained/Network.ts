@@ -53,7 +53,10 @@ export class CompileWork {
   spend(size: number, name: string): void {
     this.spent += size
     if (this.spent > mostWork)
-      throw formatError(name, `expected a smaller ${name}, or fewer of them in one request; they are too large together`)
+      throw formatError(
+        name,
+        `expected a smaller ${name}, or fewer of them in one request; they are too large together`,
+      )
   }
 }
 

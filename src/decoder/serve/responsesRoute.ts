@@ -55,7 +55,7 @@ export const responses = Effect.fnUntraced(function* (state: ServerState) {
   })
   yield* gate.enter(requests.length)
   yield* timedAnswer(metrics)
-  const refused = formatRefusedAs("text.format")
+  const refused = formatRefusedAs(jsonSchema === null ? "tools" : "text.format")
   if (body.stream === true) return streamed(yield* refused(streamAll(engine, requests)), events, { named: true })
   const [generated] = yield* refused(generateAll(engine, requests))
   events.push({ index: 0, event: { _tag: "Finished", text: generated.text, generated } })

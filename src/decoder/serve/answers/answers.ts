@@ -73,7 +73,8 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
   }
   yield* gate.enter(requests.length)
   yield* timedAnswer(state.metrics)
-  const refused = formatRefusedAs(formatKey(request))
+  // Without a format of its own, an answer is only held to the schemas of tools.
+  const refused = formatRefusedAs(Object.keys(format).length === 0 ? "tools" : formatKey(request))
   if (request.stream !== true) return json(chatAnswer(question, yield* refused(generateAll(engine, requests))))
   return streamed(yield* refused(streamAll(engine, requests)), new ChatChunks(question, requests.length))
 })

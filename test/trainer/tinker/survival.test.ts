@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { afterAll, assert, describe, it } from "vitest"
@@ -301,6 +301,10 @@ describe("what a Tinker server has acknowledged", () => {
     assert.deepInclude(run, { training_run_id: model, base_model: "base", lora_rank: 4, last_sampler_checkpoint: null })
     assert.strictEqual(run.last_checkpoint.tinker_path, again)
     assert.strictEqual((await client.get("/training_runs/none")).status, 404)
+    // The id of a model is no path to other folders of the machine.
+    cpSync(join(folder, "models", model), join(folder, "elsewhere"), { recursive: true })
+    const outside = await client.get("/training_runs/..%2Felsewhere")
+    assert.strictEqual(outside.status, 404, JSON.stringify(outside.body))
     const [session] = (await client.get("/sessions")).body.sessions
     assert.deepStrictEqual((await client.get(`/sessions/${session}`)).body.training_run_ids, [model])
     const sampling = { session_id: session, sampling_session_seq_id: 7, base_model: "base" }

@@ -49,7 +49,8 @@ const infoFile = "checkpoint.json"
 export const addressOf = ({ model, kind, name }: CheckpointPlace): string => `tinker://${model}/${kind}/${name}`
 export const folderOfCheckpoint = ({ model, kind, name }: CheckpointPlace): string => `models/${model}/${kind}/${name}`
 
-const isName = (text: string): boolean => /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/.test(text)
+/** Tells whether a text is the name of a model or of a checkpoint, which is the name of its folder and no path to another one. */
+export const isName = (text: string): boolean => /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/.test(text)
 
 /** Checks the name that a client gives to a checkpoint. */
 export const checkName = (name: string): Effect.Effect<string, ApiError> =>

@@ -12,6 +12,7 @@ import {
   checkName,
   checkpointsOf,
   infoOf,
+  isName,
   isExpired,
   placeOf,
   readTraining,
@@ -232,7 +233,7 @@ export const checkOwner = Effect.fnUntraced(function* (
   owner: string,
   param: string,
 ) {
-  const record = records.get(id) ?? (yield* ModelFiles.readRecord(files, id))
+  const record = records.get(id) ?? (isName(id) ? yield* ModelFiles.readRecord(files, id) : undefined)
   if (record?.owner === owner) return record
   return yield* new ApiError({ status: 404, code: "not_found", param, message: `${param}: there is no model "${id}"` })
 })

@@ -63,5 +63,8 @@ describe("a text in the format of a regular expression", () => {
     )
     const many = { type: "choice", choices: ["a", ...Array.from({ length: 10_000 }, (_, at) => `${at}`)] } as const
     assert.throws(() => formats.ofAnswer({ jsonSchema: null, textFormat: many }), EngineError, "at most 10000 texts")
+    const long = { type: "choice", choices: ["a".repeat(300_000)] } as const
+    const refused = () => formats.ofAnswer({ jsonSchema: null, textFormat: long })
+    assert.throws(refused, EngineError, "choice: expected at most 262144 characters")
   })
 })

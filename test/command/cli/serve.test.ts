@@ -204,6 +204,10 @@ describe("effect serve", () => {
         await wrong(model, "--merge", poet, "--watch", "."),
         "--merge: expected neither --tinker nor broadcasts of a run",
       )
+      assert.include(
+        await wrong(model, "--tinker", "--adapter", "poet=none", "--max-adapters", "1"),
+        "--max-adapters: expected at least 2 with --tinker",
+      )
       assert.include(await wrong(model, "--watch", "none"), "--watch: there is no folder none")
       write(folder, "config.json", "{}")
       assert.include(await wrong("."), "config.json: model_type")

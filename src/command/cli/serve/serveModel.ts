@@ -23,7 +23,7 @@ import { checkSizes } from "./checkSizes.ts"
 import { exampleRequest } from "./exampleRequest.ts"
 import { modelToServe } from "./modelToServe.ts"
 import type { ServeFlags } from "./flags.ts"
-import { checkTinker, tinkerRank, tinkerVariables, withTinker } from "./tinker.ts"
+import { checkTinker, tinkerRank, tinkerVariables, usualAdapters, withTinker } from "./tinker.ts"
 import { openTrained, trainedModel } from "./trainedModel.ts"
 
 export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
@@ -56,8 +56,9 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
   }
   const allowed = [...input.adapters, ...watched, ...adapters.map(({ path }) => path), ...(yield* servedFolder(input))]
   const key = apiKey === undefined ? undefined : Redacted.make(apiKey)
+  const slots = maxAdapters - adapters.length - watched.length
   const tinker = input.tinker
-    ? yield* withTinker(input, { model, folder, slots: maxAdapters, maxRank: rankOf(input), apiKey: key })
+    ? yield* withTinker(input, { model, folder, slots, maxRank: rankOf(input), apiKey: key })
     : undefined
   const { port } = yield* serve({
     extended: tinker?.extended,
@@ -104,7 +105,7 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
   const typed = input.adapter.length + input.adapters.length + input.watch.length + watch.length
   const hasAdapters = input.tinker || typed > 0
   const maxAdapters = Math.max(
-    Option.getOrElse(input.maxAdapters, () => (hasAdapters ? 8 : 0)),
+    Option.getOrElse(input.maxAdapters, () => (hasAdapters ? usualAdapters : 0)),
     input.adapter.length,
   )
   const model = yield* openDecoder(directory, {

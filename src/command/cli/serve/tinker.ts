@@ -30,10 +30,13 @@ interface TinkerModel {
   readonly apiKey: Redacted.Redacted | undefined
 }
 
+/** The default of `--max-adapters` if there are adapters. */
+export const usualAdapters = 8
+
 /** The default of the largest rank of an adapter, which is also that of Tinker's clients. */
 export const tinkerRank = 32
 
-/** Fails if flags of `--tinker` were typed without it, or with a key that Tinker's clients refuse to send. */
+/** Fails if flags of `--tinker` were typed without it, without room for adapters, or with a key that its clients refuse to send. */
 export const checkTinker = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
   const { tinker, tinkerDir, tinkerKeys, seed } = input
   if (!tinker) {
@@ -44,6 +47,12 @@ export const checkTinker = Effect.fnUntraced(function* (input: ServeFlags, apiKe
   }
   if (Option.isSome(input.quantization))
     return yield* usageError("--quantization does not work with --tinker, which trains with 32-bit floats")
+  const others = input.adapter.length + input.watch.length
+  const most = Option.getOrElse(input.maxAdapters, () => usualAdapters)
+  if (most <= others)
+    return yield* usageError(
+      `--max-adapters: expected at least ${others + 1} with --tinker, one for each --adapter and --watch and one for clients; found ${most}`,
+    )
   if (apiKey !== undefined && !apiKey.startsWith("tml-"))
     return yield* usageError("--api-key: expected a key that begins with tml-, because Tinker's clients send no other")
 })

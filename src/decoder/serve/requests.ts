@@ -190,13 +190,17 @@ export const AwaitedStep = Schema.Struct({
 const isEmpty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) || (isPlain(value) && Object.keys(value).length === 0) || value === ""
 
-/** Settings of other servers that would change the answer, with the values that have no effect. */
+/**
+ * Settings of other servers, and of other routes of this one, that would change the answer, with the values that have no effect.
+ * A body that has such a key in its Schema may have it.
+ */
 const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unknown) => boolean)>> = {
   length_penalty: [1],
   best_of: [1],
   use_beam_search: [false],
   min_tokens: [0],
   suffix: isEmpty,
+  structured_outputs: [],
   guided_json: [],
   guided_regex: [],
   guided_choice: [],

@@ -133,6 +133,7 @@ describe("token ids", () => {
     ["sampling_params.temperature", { token_ids: [1], sampling_params: { temperature: "hot" } }],
     ["sampling_params.temprature", { token_ids: [1], sampling_params: { temprature: 1 } }],
     ["sampling_params.min_tokens", { token_ids: [1], sampling_params: { min_tokens: 3 } }],
+    ["sampling_params.structured_outputs", { token_ids: [1], sampling_params: { structured_outputs: { regex: "a" } } }],
     ["sampling_params.max_tokens", { token_ids: [1], sampling_params: { max_tokens: 1000 } }],
     ["sampling_params.stop", { token_ids: [1], sampling_params: { stop: Array.from({ length: 65 }, () => "a") } }],
     ["sampling_params.logit_bias.a", { token_ids: [1], sampling_params: { logit_bias: { a: 1 } } }],

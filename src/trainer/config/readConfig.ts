@@ -168,7 +168,7 @@ const trainerProblems = ({
       ? unless(
           model.quantization === null || (lora !== null && trainer.type === "local"),
           "model.quantization",
-          "expected null without trainer.lora or with trainer.type: tinker; int8 is for a base model here, whose adapters are trained",
+          "expected null without trainer.lora or with trainer.type: tinker; int8 is for a base model that this process holds to train adapters",
         )
       : []),
     ...(model.type === "scratch"

@@ -39,7 +39,7 @@ interface ChunkWriter {
  * Streams the events of an answer. A failure after the beginning becomes an event, because the status has already been sent.
  */
 export const streamed = (
-  events: Stream.Stream<ChoiceEvent, EngineError>,
+  events: Stream.Stream<ChoiceEvent, EngineError | ApiError>,
   chunks: ChunkWriter,
   /** Whether each event has the name that its key `type` has. Then the last event ends the stream, without `[DONE]`. */
   { named = false }: { readonly named?: boolean } = {},

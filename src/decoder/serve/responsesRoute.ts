@@ -7,7 +7,7 @@ import { decoder } from "./requests.ts"
 import { ResponseEvents } from "./answers/responsesAnswer.ts"
 import { chatTools, jsonSchemaOfText, messagesOfInput, ResponsesBody } from "./answers/responsesBody.ts"
 import { json, streamed } from "./responses.ts"
-import { formatRefusedAs } from "./structuredOutputs.ts"
+import { eventsRefusedAs, formatRefusedAs } from "./structuredOutputs.ts"
 import { timedAnswer } from "./serveMetrics.ts"
 import { beginAnswer, modelOf, readBody, type ServerState } from "./ServerState.ts"
 
@@ -55,9 +55,10 @@ export const responses = Effect.fnUntraced(function* (state: ServerState) {
   })
   yield* gate.enter(requests.length)
   yield* timedAnswer(metrics)
-  const refused = formatRefusedAs(jsonSchema === null ? "tools" : "text.format")
-  if (body.stream === true) return streamed(yield* refused(streamAll(engine, requests)), events, { named: true })
-  const [generated] = yield* refused(generateAll(engine, requests))
+  const key = jsonSchema === null ? "tools" : "text.format"
+  if (body.stream === true)
+    return streamed(yield* eventsRefusedAs(key, streamAll(engine, requests)), events, { named: true })
+  const [generated] = yield* formatRefusedAs(key)(generateAll(engine, requests))
   events.push({ index: 0, event: { _tag: "Finished", text: generated.text, generated } })
   return json(events.whole())
 })

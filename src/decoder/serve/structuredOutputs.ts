@@ -1,5 +1,5 @@
 /** Reads the formats of answers: OpenAI's `response_format`, and vLLM's `structured_outputs`. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema, Stream } from "effect"
 import { jsonText } from "../../base/text/jsonText.ts"
 import type { EngineError, RequestedSampling } from "../inference/Engine.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
@@ -66,11 +66,20 @@ const formatOf = Effect.fnUntraced(function* ({
   return yield* badRequest(`${param}.json: expected a JSON Schema, as an object or as its text`, `${param}.json`)
 })
 
-/** Names the key of a request whose format the engine refuses. */
-export const formatRefusedAs =
+const refusalOf =
   (key: string) =>
-  <A, R>(effect: Effect.Effect<A, EngineError, R>): Effect.Effect<A, EngineError | ApiError, R> =>
-    Effect.mapError(effect, (error) => (error.part === "jsonSchema" ? badRequest(error.message, key) : error))
+  (error: EngineError): EngineError | ApiError =>
+    error.part === "jsonSchema" ? badRequest(error.message, key) : error
+
+/** Names the key of a request whose format the engine refuses before its answer begins. */
+export const formatRefusedAs = (key: string) => Effect.mapError(refusalOf(key))
+
+/** Makes the events of an answer, whose errors name the key of a format that the engine refuses before or after its beginning. */
+export const eventsRefusedAs = <A, R>(
+  key: string,
+  events: Effect.Effect<Stream.Stream<A, EngineError>, EngineError, R>,
+): Effect.Effect<Stream.Stream<A, EngineError | ApiError>, EngineError | ApiError, R> =>
+  events.pipe(Effect.map(Stream.mapError(refusalOf(key))), Effect.mapError(refusalOf(key)))
 
 /** Returns the key of a request that says in which format its answers are. */
 export const formatKey = ({ structured_outputs: structured }: Formats): string =>

@@ -8,7 +8,7 @@ import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./c
 import { conversationPrompt } from "./conversation.ts"
 import { ChatBody, CompletionBody, decoder } from "../requests.ts"
 import { json, streamed } from "../responses.ts"
-import { answerFormatOf, formatKey, formatRefusedAs } from "../structuredOutputs.ts"
+import { answerFormatOf, eventsRefusedAs, formatKey, formatRefusedAs } from "../structuredOutputs.ts"
 import { timedAnswer } from "../serveMetrics.ts"
 import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "../ServerState.ts"
 
@@ -74,9 +74,10 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
   yield* gate.enter(requests.length)
   yield* timedAnswer(state.metrics)
   // Without a format of its own, an answer is only held to the schemas of tools.
-  const refused = formatRefusedAs(Object.keys(format).length === 0 ? "tools" : formatKey(request))
-  if (request.stream !== true) return json(chatAnswer(question, yield* refused(generateAll(engine, requests))))
-  return streamed(yield* refused(streamAll(engine, requests)), new ChatChunks(question, requests.length))
+  const key = Object.keys(format).length === 0 ? "tools" : formatKey(request)
+  if (request.stream !== true)
+    return json(chatAnswer(question, yield* formatRefusedAs(key)(generateAll(engine, requests))))
+  return streamed(yield* eventsRefusedAs(key, streamAll(engine, requests)), new ChatChunks(question, requests.length))
 })
 
 /** The default for the largest number of tokens of a completion, as on OpenAI's servers. */
@@ -145,7 +146,8 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
   }
   yield* gate.enter(requests.length)
   yield* timedAnswer(state.metrics)
-  const refused = formatRefusedAs(formatKey(request))
-  if (request.stream !== true) return json(completionAnswer(question, yield* refused(generateAll(engine, requests))))
-  return streamed(yield* refused(streamAll(engine, requests)), new CompletionChunks(question))
+  const key = formatKey(request)
+  if (request.stream !== true)
+    return json(completionAnswer(question, yield* formatRefusedAs(key)(generateAll(engine, requests))))
+  return streamed(yield* eventsRefusedAs(key, streamAll(engine, requests)), new CompletionChunks(question))
 })

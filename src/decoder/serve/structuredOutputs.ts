@@ -71,10 +71,10 @@ const refusalOf =
   (error: EngineError): EngineError | ApiError =>
     error.part === "jsonSchema" ? badRequest(error.message, key) : error
 
-/** Names the key of a request whose format the engine refuses before its answer begins. */
+/** Names the key of a format that the engine refuses, for an answer that is not streamed. */
 export const formatRefusedAs = (key: string) => Effect.mapError(refusalOf(key))
 
-/** Makes the events of an answer, whose errors name the key of a format that the engine refuses before or after its beginning. */
+/** Names the key of a format that the engine refuses, for a streamed answer: before its first event, or as an event. */
 export const eventsRefusedAs = <A, R>(
   key: string,
   events: Effect.Effect<Stream.Stream<A, EngineError>, EngineError, R>,

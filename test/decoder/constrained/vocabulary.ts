@@ -44,6 +44,9 @@ export const vocabulary = {
 
 const closing = new Set(['"', "}", "]", '"}', "]}"].map((text) => [...encoder.encode(text)].join()))
 
+/** A text to which ever more tokens were drawn. A pattern may need characters in a row that chance does not bring. */
+export class EndlessText extends Error {}
+
 /**
  * Writes a text in the format of a schema. Each token is drawn from those that can follow; after `most` tokens, those that
  * close something are preferred.
@@ -76,7 +79,7 @@ export const written = (
     if (id === eos) break
     cursor.accept(id)
     ids.push(id)
-    if (ids.length > most + 5000) throw new Error("the text does not end")
+    if (ids.length > most + 5000) throw new EndlessText("the text does not end")
   }
   return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(ids.flatMap((id) => [...bytes[id]])))
 }

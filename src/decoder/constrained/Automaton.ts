@@ -16,7 +16,7 @@ interface Closing {
   /** The threads that were reached, by their keys. */
   readonly seen: Set<string>
   readonly waiting: Array<Thread>
-  /** Those of them that read a byte next. */
+  /** The reached threads that read a byte next. */
   readonly reading: Map<string, Thread>
   isEnd: boolean
 }

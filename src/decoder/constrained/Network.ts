@@ -28,7 +28,7 @@ interface Call {
 
 /** All networks of a format. */
 export interface Networks {
-  /** What the format is called in messages. */
+  /** The name of the format in messages. */
   readonly name: string
   /** The first and the last state of each network. Network 0 describes the whole text. */
   readonly ends: ReadonlyArray<{ readonly first: number; readonly last: number }>

@@ -28,7 +28,7 @@ export const reported = (error: ApiError | EngineError): Effect.Effect<ApiError>
 const event = (data: string): string => `data: ${data}\n\n`
 
 /** Converts the events of an answer to the chunks of a stream. */
-interface ChunkWriter {
+export interface ChunkWriter {
   readonly push: (event: ChoiceEvent) => ReadonlyArray<object>
   readonly end: () => ReadonlyArray<object>
   /** Returns the event of a failure, if it has another form than a response. */

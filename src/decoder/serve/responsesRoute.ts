@@ -1,21 +1,20 @@
 /** Answers `POST /v1/responses`, whole or streamed. Nothing is stored, so each request has the whole conversation. */
 import { Effect } from "effect"
 import { badRequest } from "./ApiError.ts"
-import { generateAll, requestsOf, streamAll } from "./answers/choices.ts"
+import { answered } from "./answers/answered.ts"
+import { requestsOf } from "./answers/choices.ts"
 import { conversationPrompt } from "./answers/conversation.ts"
 import { decoder } from "./requests.ts"
 import { ResponseEvents } from "./answers/responsesAnswer.ts"
 import { chatTools, jsonSchemaOfText, messagesOfInput, ResponsesBody } from "./answers/responsesBody.ts"
-import { json, streamed } from "./responses.ts"
-import { eventsRefusedAs, formatRefusedAs } from "./structuredOutputs.ts"
-import { timedAnswer } from "./serveMetrics.ts"
+import { formatRefusedAs } from "./structuredOutputs.ts"
 import { beginAnswer, modelOf, readBody, type ServerState } from "./ServerState.ts"
 
 const decodeBody = decoder(ResponsesBody)
 
 /** Answers `POST /v1/responses`. */
 export const responses = Effect.fnUntraced(function* (state: ServerState) {
-  const { engine, chat, gate, metrics } = state
+  const { chat } = state
   const body = yield* Effect.flatMap(readBody(state), decodeBody)
   const model = yield* modelOf(state, body.model)
   const messages = yield* messagesOfInput(body)
@@ -53,12 +52,14 @@ export const responses = Effect.fnUntraced(function* (state: ServerState) {
     turns: messages.length,
     reader: prompt.reader(),
   })
-  yield* gate.enter(requests.length)
-  yield* timedAnswer(metrics)
-  const key = jsonSchema === null ? "tools" : "text.format"
-  if (body.stream === true)
-    return streamed(yield* eventsRefusedAs(key, streamAll(engine, requests)), events, { named: true })
-  const [generated] = yield* formatRefusedAs(key)(generateAll(engine, requests))
-  events.push({ index: 0, event: { _tag: "Finished", text: generated.text, generated } })
-  return json(events.whole())
+  return yield* answered(state, requests, {
+    isStreamed: body.stream === true,
+    named: true,
+    refused: formatRefusedAs(jsonSchema === null ? "tools" : "text.format"),
+    whole: ([generated]) => {
+      events.push({ index: 0, event: { _tag: "Finished", text: generated.text, generated } })
+      return events.whole()
+    },
+    chunks: () => events,
+  })
 })

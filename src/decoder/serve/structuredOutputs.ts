@@ -1,5 +1,5 @@
 /** Reads the formats of answers: OpenAI's `response_format`, and vLLM's `structured_outputs`. */
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { jsonText } from "../../base/text/jsonText.ts"
 import type { EngineError, RequestedSampling } from "../inference/Engine.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
@@ -66,20 +66,11 @@ const formatOf = Effect.fnUntraced(function* ({
   return yield* badRequest(`${param}.json: expected a JSON Schema, as an object or as its text`, `${param}.json`)
 })
 
-const refusalOf =
+/** Converts a format that the engine refuses to an error that names its key. */
+export const formatRefusedAs =
   (key: string) =>
   (error: EngineError): EngineError | ApiError =>
     error.part === "jsonSchema" ? badRequest(error.message, key) : error
-
-/** Names the key of a format that the engine refuses, for an answer that is not streamed. */
-export const formatRefusedAs = (key: string) => Effect.mapError(refusalOf(key))
-
-/** Names the key of a format that the engine refuses, for a streamed answer: before its first event, or as an event. */
-export const eventsRefusedAs = <A, R>(
-  key: string,
-  events: Effect.Effect<Stream.Stream<A, EngineError>, EngineError, R>,
-): Effect.Effect<Stream.Stream<A, EngineError | ApiError>, EngineError | ApiError, R> =>
-  events.pipe(Effect.map(Stream.mapError(refusalOf(key))), Effect.mapError(refusalOf(key)))
 
 /** Returns the key of a request that says in which format its answers are. */
 export const formatKey = ({ structured_outputs: structured }: Formats): string =>

@@ -20,6 +20,7 @@ import { projections, projectionsOf } from "../../decoder/networks/Decoder.ts"
 import type { DecoderConfig } from "../../decoder/networks/DecoderConfig.ts"
 import type { RunOptions } from "../../run/RunOptions.ts"
 import { onlyKnown, permit } from "../../base/trust/Trust.ts"
+import { expertsOfToken, replayedExperts } from "../batches/routerReplay.ts"
 import * as Layout from "../Layout.ts"
 import type { DiscoveredRun } from "../runs/RunSlot.ts"
 import { comparesRewards } from "./learningProblems.ts"
@@ -226,11 +227,11 @@ export const sizeProblems = (
       "trainer.enable_router_replay",
       "expected false, because the model has no experts whose choice could be replayed; found true: leave the key out, or choose a mixture of experts, such as Qwen3-MoE",
     ])
-  const expertsOfToken = enableRouterReplay ? layers * (kinds.experts?.perToken ?? 0) : 0
-  if (rows * width * expertsOfToken > mostNumbers)
+  const recorded = expertsOfToken(replayedExperts({ enableRouterReplay }, { layers, ...kinds }))
+  if (rows * width * recorded > mostNumbers)
     problems.push([
       "trainer.rows",
-      `${rows} rows of ${width} tokens, each with ${expertsOfToken} recorded experts, are more than ${mostNumbers} numbers; make rows or width smaller`,
+      `${rows} rows of ${width} tokens, each with ${recorded} recorded experts, are more than ${mostNumbers} numbers; make rows or width smaller`,
     ])
   if (rows * width * hiddenSize > mostNumbers)
     problems.push([

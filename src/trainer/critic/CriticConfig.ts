@@ -15,7 +15,7 @@ export const CriticConfig = Schema.Struct({
   /** How far a value may move in a step before its loss is clipped; null never clips. */
   clip: withDefault(Schema.NullOr(positive), 0.2),
   /**
-   * What an episode is worth after its last token if a limit cut it off: with `end` nothing, with `bootstrap` the value of the
+   * The value after the last token of an episode that a limit cut off: with `end` it is 0, with `bootstrap` it is that of the
    * context after that token. `end` fits limits that belong to the task, and `bootstrap` those that only save time.
    */
   truncated: withDefault(Schema.Literals(["end", "bootstrap"]), "end"),

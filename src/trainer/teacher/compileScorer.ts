@@ -144,9 +144,9 @@ export const compileScorer = Effect.fnUntraced(function* (
 
 /** The features of the contexts in a sample. */
 interface ContextFeatures {
-  /** Those of the contexts before the tokens that the mask selects, one after another: the hidden states that predict them. */
+  /** The features of the contexts before the tokens that the mask selects, one after another: the hidden states that predict them. */
   readonly before: Float32Array
-  /** Those of the context after the last of these tokens. */
+  /** The features of the context after the last of these tokens. */
   readonly after: Float32Array
 }
 

@@ -56,7 +56,7 @@ it("the experts of an answer reach the client, whole and streamed, if it asks fo
     assert.deepStrictEqual(tokensIn(answer)?.routedExperts, encodeExperts(routedExperts))
 
   assert.notInclude(JSON.stringify(chatAnswer({ ...question, tokenIds: false }, [generated])), "routed_experts")
-  // Those of another server that begin later are not those of all tokens.
+  // A record of another server that begins at a later token has not the experts of all tokens.
   const later = new OpenAiAnswer()
   const { choices, ...rest } = chatAnswer(question, [generated])
   const experts = { ...encodeExperts(routedExperts), start: 1 }

@@ -147,7 +147,7 @@ const sameAsInside = (kind: "full" | "adapters", disturb: (processes: Processes)
   })
 
 describe("a trainer, its server and its orchestrators in processes of their own", () => {
-  // Of the adapters' three runs, one waits for another to end.
+  // The adapters have three runs, one of which waits for another to end.
   it.for(["full", "adapters"] as const)(
     "give the same bits as one process, also if each of them is killed and started again (%s)",
     (kind) =>

@@ -3,13 +3,12 @@ import { Effect, Schema } from "effect"
 import type { ModelInfo } from "../../inference/Engine.ts"
 import { type ApiError, badRequest } from "../ApiError.ts"
 import { chatAnswer, ChatChunks, type ChatQuestion } from "./chatAnswer.ts"
-import { generateAll, requestsOf, streamAll } from "./choices.ts"
+import { answered } from "./answered.ts"
+import { requestsOf } from "./choices.ts"
 import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./completionAnswer.ts"
 import { conversationPrompt } from "./conversation.ts"
 import { ChatBody, CompletionBody, decoder } from "../requests.ts"
-import { json, streamed } from "../responses.ts"
-import { answerFormatOf, eventsRefusedAs, formatKey, formatRefusedAs } from "../structuredOutputs.ts"
-import { timedAnswer } from "../serveMetrics.ts"
+import { answerFormatOf, formatKey, formatRefusedAs } from "../structuredOutputs.ts"
 import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "../ServerState.ts"
 
 /** Returns the number of likeliest tokens for each token of the prompt; null if the request asks for none. */
@@ -29,7 +28,7 @@ const promptLogprobsOf = ({
 const decodeChat = decoder(ChatBody)
 /** Answers `POST /v1/chat/completions`. */
 export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) {
-  const { engine, chat, gate, texts } = state
+  const { chat, texts } = state
   const request = yield* Effect.flatMap(readBody(state), decodeChat)
   const model = yield* modelOf(state, request.model)
   const prompt = yield* conversationPrompt(chat, request, model.maxLength)
@@ -71,13 +70,13 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
     usage: request.stream_options?.include_usage ?? false,
     texts,
   }
-  yield* gate.enter(requests.length)
-  yield* timedAnswer(state.metrics)
-  // Without a format of its own, an answer is only held to the schemas of tools.
-  const key = Object.keys(format).length === 0 ? "tools" : formatKey(request)
-  if (request.stream !== true)
-    return json(chatAnswer(question, yield* formatRefusedAs(key)(generateAll(engine, requests))))
-  return streamed(yield* eventsRefusedAs(key, streamAll(engine, requests)), new ChatChunks(question, requests.length))
+  return yield* answered(state, requests, {
+    isStreamed: request.stream === true,
+    // Without a format of its own, an answer is only held to the schemas of tools.
+    refused: formatRefusedAs(Object.keys(format).length === 0 ? "tools" : formatKey(request)),
+    whole: (generated) => chatAnswer(question, generated),
+    chunks: () => new ChatChunks(question, requests.length),
+  })
 })
 
 /** The default for the largest number of tokens of a completion, as on OpenAI's servers. */
@@ -112,7 +111,7 @@ const encodedPrompts = Effect.fnUntraced(function* (state: ServerState, request:
 const decodeCompletion = decoder(CompletionBody)
 /** Answers `POST /v1/completions`. */
 export const completions = Effect.fnUntraced(function* (state: ServerState) {
-  const { engine, gate, texts } = state
+  const { texts } = state
   const request = yield* Effect.flatMap(readBody(state), decodeCompletion)
   const model = yield* modelOf(state, request.model)
   const logprobs = request.logprobs ?? null
@@ -144,10 +143,10 @@ export const completions = Effect.fnUntraced(function* (state: ServerState) {
     usage: request.stream_options?.include_usage ?? false,
     texts,
   }
-  yield* gate.enter(requests.length)
-  yield* timedAnswer(state.metrics)
-  const key = formatKey(request)
-  if (request.stream !== true)
-    return json(completionAnswer(question, yield* formatRefusedAs(key)(generateAll(engine, requests))))
-  return streamed(yield* eventsRefusedAs(key, streamAll(engine, requests)), new CompletionChunks(question))
+  return yield* answered(state, requests, {
+    isStreamed: request.stream === true,
+    refused: formatRefusedAs(formatKey(request)),
+    whole: (generated) => completionAnswer(question, generated),
+    chunks: () => new CompletionChunks(question),
+  })
 })

@@ -5,13 +5,12 @@
 import { Effect } from "effect"
 import type { EngineError, Generated, GeneratedToken, TokenCandidate, WeightsUsed } from "../../inference/Engine.ts"
 import { snakeCase } from "../../../base/config/plain.ts"
-import { badRequest } from "../ApiError.ts"
+import { type ApiError, badRequest } from "../ApiError.ts"
+import { answered } from "./answered.ts"
 import { usageOf } from "./chatAnswer.ts"
-import { type ChoiceEvent, generateAll, requestsOf, streamAll } from "./choices.ts"
+import { type ChoiceEvent, requestsOf } from "./choices.ts"
 import { expertsBody } from "../expertsBody.ts"
 import { decoder, GenerateBody, SamplingParams } from "../requests.ts"
-import { json, streamed } from "../responses.ts"
-import { timedAnswer } from "../serveMetrics.ts"
 import { beginAnswer, modelOf, readBody, type ServerState } from "../ServerState.ts"
 import { leastLogprob, type TokenTexts } from "./tokenTexts.ts"
 import { ending, fingerprint } from "../weightsUsed.ts"
@@ -34,7 +33,7 @@ interface GenerateQuestion {
 
 /** Answers `POST /inference/v1/generate`. */
 export const generateTokens = Effect.fnUntraced(function* (state: ServerState) {
-  const { engine, gate, texts, metrics } = state
+  const { texts } = state
   const body = yield* Effect.flatMap(readBody(state), decodeBody)
   const settings = yield* decodeSettings(body.sampling_params)
   const model = yield* modelOf(state, body.model)
@@ -62,16 +61,17 @@ export const generateTokens = Effect.fnUntraced(function* (state: ServerState) {
     usage: body.stream_options?.include_usage ?? false,
     texts,
   }
-  yield* gate.enter(requests.length)
-  yield* timedAnswer(metrics)
-  if (body.stream !== true) return json(wholeAnswer(question, yield* placed(generateAll(engine, requests))))
-  return streamed(yield* placed(streamAll(engine, requests)), new TokenChunks(question))
+  return yield* answered(state, requests, {
+    isStreamed: body.stream === true,
+    refused,
+    whole: (generated) => wholeAnswer(question, generated),
+    chunks: () => new TokenChunks(question),
+  })
 })
 
-/** Adds the key of the settings to the engine's errors. */
-const placed = Effect.mapError((error: EngineError) =>
-  error.part === undefined ? error : badRequest(error.message, `sampling_params.${snakeCase(error.part)}`),
-)
+/** Adds the key of the settings to an error of the engine. */
+const refused = (error: EngineError): EngineError | ApiError =>
+  error.part === undefined ? error : badRequest(error.message, `sampling_params.${snakeCase(error.part)}`)
 
 /** Encodes the ids and log-probabilities of tokens. A token's text is `token_id:N`, because it is not decoded. */
 const tokensBody = ({ logprobs }: GenerateQuestion, tokens: ReadonlyArray<GeneratedToken>) => {

@@ -42,11 +42,13 @@ interface AgainstLater {
 /** A batch of games, with its opponents. */
 interface AgainstBatch extends AgainstLater {
   readonly columns: AsyncColumns
-  /** The opponents that answer by Effects, and (`opened`) the open batch of each of them. */
+  /** The opponents that answer by Effects. */
   readonly later: ReadonlyArray<Now | Later>
+  /** The open batch of each opponent of `later`. */
   readonly opened: ReadonlyArray<Responder>
-  /** The length of a row, and (`size`) of the observation in it. */
+  /** The length of a row. */
   readonly rowSize: number
+  /** The length of the observation in a row. */
   readonly size: number
   readonly write: ReturnType<typeof writerOf>
   readonly writeMask: ReturnType<typeof givenMaskWriter>
